@@ -1,0 +1,243 @@
+package server
+
+import "time"
+
+// A Config is everything that can be set. It is one value for the whole
+// server, arrives complete (start from DefaultConfig) and is never changed
+// after New. The tags are the keys of ephpm.toml; ephpm.toml.example is the
+// same list for users.
+type Config struct {
+	Server ServerConfig `toml:"server"`
+	PHP    PHPConfig    `toml:"php"`
+
+	// File is the path of the file that the configuration came from. It has no
+	// key. When it lies below the document root it is never served. Empty
+	// means that there is none.
+	File string `toml:"-"`
+}
+
+// ServerConfig is [server]: the listener, the site and what limits them.
+type ServerConfig struct {
+	// Listen is the address of the HTTP listener, "host:port". An empty host
+	// means every address of the machine, port 0 a free one.
+	Listen string `toml:"listen"`
+	// DocumentRoot is the directory that is served. A relative path in a
+	// configuration file starts at that file's directory.
+	DocumentRoot string `toml:"document_root"`
+	// IndexFiles are tried in order for a directory. Empty means that a
+	// directory has no index.
+	IndexFiles []string `toml:"index_files"`
+	// WebSocketFiles are tried in order below the document root; the first
+	// that exists is the script that every WebSocket event runs. It must not be
+	// empty while WebSocket.Enabled is set.
+	WebSocketFiles []string `toml:"websocket_files"`
+	// Fallback is tried in order for a request path: "$uri" is an existing
+	// file, "$uri/" a directory with an index file, "=404" a bare status. The
+	// last entry is taken without looking. Empty means 404 for every path.
+	Fallback []string `toml:"fallback"`
+
+	Request   RequestConfig   `toml:"request"`
+	Timeouts  TimeoutsConfig  `toml:"timeouts"`
+	Static    StaticConfig    `toml:"static"`
+	Metrics   MetricsConfig   `toml:"metrics"`
+	Logging   LoggingConfig   `toml:"logging"`
+	WebSocket WebSocketConfig `toml:"websocket"`
+}
+
+// RequestConfig is [server.request]: what a request may weigh.
+type RequestConfig struct {
+	// MaxBodySize limits a request body in bytes; more is answered with 413.
+	// Zero means no limit.
+	MaxBodySize Size `toml:"max_body_size"`
+	// MaxHeaderSize limits the request line and the header fields together, in
+	// bytes; more is answered with 431. It must be at least 4096.
+	MaxHeaderSize Size `toml:"max_header_size"`
+}
+
+// TimeoutsConfig is [server.timeouts].
+type TimeoutsConfig struct {
+	// HeaderRead limits how long a client may take to send its request header.
+	// Zero means no limit.
+	HeaderRead Duration `toml:"header_read"`
+	// Idle closes a keep-alive connection that has had no request for this
+	// long. Zero means never.
+	Idle Duration `toml:"idle"`
+	// Request limits one run of a script, of a page as of a WebSocket event:
+	// the worker is killed, a page answered with 504, a socket closed with
+	// 1011. Zero means no limit.
+	Request Duration `toml:"request"`
+	// Shutdown is how long a graceful stop waits for what is running. Zero
+	// means that everything is cut at once.
+	Shutdown Duration `toml:"shutdown"`
+}
+
+// StaticConfig is [server.static]: how files are served.
+type StaticConfig struct {
+	// CacheControl is the Cache-Control header of static files. Empty means
+	// none is sent.
+	CacheControl string `toml:"cache_control"`
+	// HiddenFiles says what becomes of a path with a segment that starts with
+	// a dot: one of HiddenDeny, HiddenIgnore and HiddenAllow.
+	HiddenFiles string `toml:"hidden_files"`
+}
+
+// The values of StaticConfig.HiddenFiles.
+const (
+	HiddenDeny   = "deny"   // 403
+	HiddenIgnore = "ignore" // 404
+	HiddenAllow  = "allow"  // served like any other
+)
+
+// MetricsConfig is [server.metrics]: the Prometheus endpoint.
+type MetricsConfig struct {
+	// Enabled serves the metrics at Path.
+	Enabled bool `toml:"enabled"`
+	// Path is the URL path of the metrics, "/" first. Nothing else is served
+	// under it while Enabled is set.
+	Path string `toml:"path"`
+}
+
+// LoggingConfig is [server.logging].
+type LoggingConfig struct {
+	// Level is the least that is logged: "debug", "info", "warn" or "error".
+	Level string `toml:"level"`
+}
+
+// WebSocketConfig is [server.websocket].
+type WebSocketConfig struct {
+	// Enabled turns WebSockets on: a site with one of WebSocketFiles has
+	// sockets, one without answers every upgrade with 404. Off, an upgrade
+	// request is an ordinary GET and the ephpm_ws functions throw.
+	Enabled bool `toml:"enabled"`
+	// MaxConnections limits the sockets of the server; one more is answered
+	// with 503. Zero means no limit.
+	MaxConnections int `toml:"max_connections"`
+	// MaxConnectionsPerSite limits the sockets of one site; one more is
+	// answered with 503. Zero means no limit of its own.
+	MaxConnectionsPerSite int `toml:"max_connections_per_site"`
+	// MaxMessageSize limits a message in bytes, both ways: a longer one from
+	// the client closes the socket with 1009, a longer one from PHP is not sent
+	// and the call returns false. Zero means no limit.
+	MaxMessageSize Size `toml:"max_message_size"`
+	// MaxFrameSize limits one frame from the client in bytes; a longer one
+	// closes the socket with 1009. Zero means no limit of its own.
+	MaxFrameSize Size `toml:"max_frame_size"`
+	// SendQueue limits, in frames, what waits for a client that does not read.
+	// It must be at least 1. A full queue closes the socket with 1013.
+	SendQueue int `toml:"send_queue"`
+	// SendQueueBytes is the same limit in bytes. It must be at least 1.
+	SendQueueBytes Size `toml:"send_queue_bytes"`
+	// SendWait is how long one event or page may wait in all for room in full
+	// queues whose clients still read. Zero means that it never waits.
+	SendWait Millis `toml:"send_wait_ms"`
+	// WriteTimeout cuts a socket to which nothing could be written for this
+	// long. Zero means never.
+	WriteTimeout Duration `toml:"write_timeout_secs"`
+	// PingInterval is the time between two pings. Zero means none.
+	PingInterval Duration `toml:"ping_interval_secs"`
+	// IdleTimeout closes a socket with 1001 that sent nothing, not even a pong,
+	// for this long. Zero means never.
+	IdleTimeout Duration `toml:"idle_timeout_secs"`
+	// Subprotocols are those the server speaks, best first: the first that the
+	// client offered is chosen unless the script chose. Empty means that only
+	// the script chooses.
+	Subprotocols []string `toml:"subprotocols"`
+	// AllowedOrigins refuses, with 403 and before PHP, an upgrade whose Origin
+	// is not listed: "same-origin" or origins such as "https://app.example".
+	// Empty means that the script decides.
+	AllowedOrigins []string `toml:"allowed_origins"`
+}
+
+// SameOrigin, in WebSocketConfig.AllowedOrigins, stands for the site's own
+// origin.
+const SameOrigin = "same-origin"
+
+// PHPConfig is [php]: the workers and their ini settings.
+type PHPConfig struct {
+	// Mode is how scripts are run. "fpm", each request from a fresh start, is
+	// the only one; "per_request" is its other name.
+	Mode string `toml:"mode"`
+	// Workers is the most general workers that run at once. Zero means that it
+	// is derived from the CPUs and the memory of the machine or container.
+	Workers Workers `toml:"workers"`
+	// MinWorkers is how many of them are kept while nothing is to do. Zero
+	// means that it is derived from Workers.
+	MinWorkers Workers `toml:"min_workers"`
+	// WorkerIdleTimeout ends a worker above MinWorkers that had nothing to do
+	// for this long. It must be more than zero.
+	WorkerIdleTimeout Duration `toml:"worker_idle_timeout"`
+	// WorkerMaxRequests replaces a worker after this many requests. Zero means
+	// never.
+	WorkerMaxRequests int `toml:"worker_max_requests"`
+	// WorkerBacklog is how many requests may wait for a worker; one more is
+	// answered with 503. Zero means none may wait.
+	WorkerBacklog int `toml:"worker_backlog"`
+	// WorkerBacklogWait is how long a request may wait for a worker before it
+	// is answered with 503. It must be more than zero.
+	WorkerBacklogWait Duration `toml:"worker_backlog_wait"`
+
+	// MemoryLimit is PHP's memory_limit in PHP's notation, such as "128M";
+	// "-1" means no limit. Empty leaves php.ini's.
+	MemoryLimit string `toml:"memory_limit"`
+	// MaxExecutionTime is PHP's max_execution_time: processor time of a script
+	// in whole seconds. Zero means no limit.
+	MaxExecutionTime Duration `toml:"max_execution_time"`
+	// INIFile replaces the system's php.ini. A relative path in a configuration
+	// file starts at that file's directory. Empty means the system's.
+	INIFile string `toml:"ini_file"`
+	// INIOverrides are ini settings that beat php.ini and the keys above, in
+	// order: [["display_errors", "Off"]].
+	INIOverrides []INI `toml:"ini_overrides"`
+	// Extensions are loaded at start, by name or path.
+	Extensions []string `toml:"extensions"`
+	// SAPIName is what PHP_SAPI and php_sapi_name() say. It must not be empty.
+	SAPIName string `toml:"sapi_name"`
+}
+
+// DefaultConfig returns the configuration of an empty file.
+func DefaultConfig() Config {
+	return Config{
+		Server: ServerConfig{
+			Listen:         "0.0.0.0:8080",
+			DocumentRoot:   ".",
+			IndexFiles:     []string{"index.php", "index.html"},
+			WebSocketFiles: []string{"websocket.php"},
+			Fallback:       []string{"$uri", "$uri/", "/index.php?$query_string"},
+			Request: RequestConfig{
+				MaxBodySize:   10 << 20,
+				MaxHeaderSize: 32 << 10,
+			},
+			Timeouts: TimeoutsConfig{
+				HeaderRead: Duration(30 * time.Second),
+				Idle:       Duration(60 * time.Second),
+				Request:    Duration(300 * time.Second),
+				Shutdown:   Duration(30 * time.Second),
+			},
+			Static:  StaticConfig{HiddenFiles: HiddenDeny},
+			Metrics: MetricsConfig{Path: "/metrics"},
+			Logging: LoggingConfig{Level: "info"},
+			WebSocket: WebSocketConfig{
+				Enabled:        true,
+				MaxConnections: 10000,
+				MaxMessageSize: 1 << 20,
+				MaxFrameSize:   1 << 20,
+				SendQueue:      64,
+				SendQueueBytes: 8 << 20,
+				SendWait:       Millis(100 * time.Millisecond),
+				WriteTimeout:   Duration(10 * time.Second),
+				PingInterval:   Duration(30 * time.Second),
+				IdleTimeout:    Duration(120 * time.Second),
+			},
+		},
+		PHP: PHPConfig{
+			Mode:              "fpm",
+			WorkerIdleTimeout: Duration(10 * time.Second),
+			WorkerMaxRequests: 10000,
+			WorkerBacklog:     1000,
+			WorkerBacklogWait: Duration(30 * time.Second),
+			MemoryLimit:       "128M",
+			MaxExecutionTime:  Duration(30 * time.Second),
+			SAPIName:          "ephpm",
+		},
+	}
+}

@@ -1,0 +1,198 @@
+package server
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// goodConfig returns the defaults with a root that exists.
+func goodConfig(t *testing.T) Config {
+	t.Helper()
+	c := DefaultConfig()
+	c.Server.DocumentRoot = t.TempDir()
+	return c
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	c := goodConfig(t)
+	if err := c.Validate(); err != nil {
+		t.Errorf("Validate: %v", err)
+	}
+	if lines := c.Warnings(); len(lines) != 0 {
+		t.Errorf("Warnings: %q", lines)
+	}
+}
+
+func TestDefaultConfigsShareNothing(t *testing.T) {
+	c := DefaultConfig()
+	c.Server.IndexFiles[0] = "changed"
+	if DefaultConfig().Server.IndexFiles[0] == "changed" {
+		t.Error("a change of one configuration reached the next")
+	}
+}
+
+func TestEveryFieldHasAKey(t *testing.T) {
+	var walk func(prefix string, typ reflect.Type)
+	walk = func(prefix string, typ reflect.Type) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			if f.Tag.Get("toml") == "" {
+				t.Errorf("%s%s has no toml tag", prefix, f.Name)
+			}
+			if f.Type.Kind() == reflect.Struct {
+				walk(prefix+f.Name+".", f.Type)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[Config]())
+}
+
+func TestValidateNamesTheKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	for _, test := range []struct {
+		key, text string // text is part of what is said
+		spoil     func(c *Config)
+	}{
+		{"server.listen", "8080", func(c *Config) { c.Server.Listen = "8080" }},
+		{"server.listen", "port", func(c *Config) { c.Server.Listen = ":http" }},
+		{"server.listen", "port", func(c *Config) { c.Server.Listen = "127.0.0.1:65536" }},
+		{"server.listen", "host", func(c *Config) { c.Server.Listen = "http://localhost:80" }},
+		{"server.listen", "host", func(c *Config) { c.Server.Listen = "a b:80" }},
+		{"server.document_root", "does not exist", func(c *Config) { c.Server.DocumentRoot = missing }},
+		{"server.document_root", "not a directory", func(c *Config) { c.Server.DocumentRoot = file }},
+		{"server.document_root", "is empty", func(c *Config) { c.Server.DocumentRoot = "" }},
+		{"server.index_files", "/index.php", func(c *Config) { c.Server.IndexFiles = []string{"/index.php"} }},
+		{"server.websocket_files", "../ws.php", func(c *Config) { c.Server.WebSocketFiles = []string{"../ws.php"} }},
+		{"server.websocket_files", "enabled = false", func(c *Config) { c.Server.WebSocketFiles = nil }},
+		{"server.fallback", "index.php", func(c *Config) { c.Server.Fallback = []string{"index.php"} }},
+		{"server.fallback", "$args", func(c *Config) { c.Server.Fallback = []string{"/index.php?$args"} }},
+		{"server.fallback", "${uri}", func(c *Config) { c.Server.Fallback = []string{"/a/${uri}"} }},
+		{"server.fallback", "=999", func(c *Config) { c.Server.Fallback = []string{"=999"} }},
+		{"server.fallback", "never reached", func(c *Config) { c.Server.Fallback = []string{"=404", "$uri"} }},
+		{"server.request.max_body_size", "less than 0", func(c *Config) { c.Server.Request.MaxBodySize = -1 }},
+		{"server.request.max_header_size", "4096", func(c *Config) { c.Server.Request.MaxHeaderSize = 0 }},
+		{"server.timeouts.request", "less than 0", func(c *Config) { c.Server.Timeouts.Request = Duration(-time.Second) }},
+		{"server.static.cache_control", "header", func(c *Config) { c.Server.Static.CacheControl = "a\r\nb" }},
+		{"server.static.hidden_files", "deny, ignore, allow", func(c *Config) { c.Server.Static.HiddenFiles = "hide" }},
+		{"server.metrics.path", "/metrics", func(c *Config) { c.Server.Metrics.Path = "metrics" }},
+		{"server.logging.level", "debug, info", func(c *Config) { c.Server.Logging.Level = "loud" }},
+		{"server.websocket.max_connections", "less than 0", func(c *Config) { c.Server.WebSocket.MaxConnections = -1 }},
+		{"server.websocket.send_queue", "at least 1", func(c *Config) { c.Server.WebSocket.SendQueue = 0 }},
+		{"server.websocket.send_queue_bytes", "at least 1", func(c *Config) { c.Server.WebSocket.SendQueueBytes = 0 }},
+		{"server.websocket.send_wait_ms", "less than 0", func(c *Config) { c.Server.WebSocket.SendWait = -1 }},
+		{"server.websocket.subprotocols", "a,b", func(c *Config) { c.Server.WebSocket.Subprotocols = []string{"a,b"} }},
+		{"server.websocket.allowed_origins", "app.example", func(c *Config) { c.Server.WebSocket.AllowedOrigins = []string{"app.example"} }},
+		{"server.websocket.allowed_origins", "same-origin", func(c *Config) { c.Server.WebSocket.AllowedOrigins = []string{"https://app.example/"} }},
+		{"php.mode", "not available", func(c *Config) { c.PHP.Mode = "worker" }},
+		{"php.mode", "fpm", func(c *Config) { c.PHP.Mode = "cgi" }},
+		{"php.workers", "less than 0", func(c *Config) { c.PHP.Workers = -1 }},
+		{"php.min_workers", "more than workers", func(c *Config) { c.PHP.Workers, c.PHP.MinWorkers = 2, 3 }},
+		{"php.worker_idle_timeout", "more than 0", func(c *Config) { c.PHP.WorkerIdleTimeout = 0 }},
+		{"php.worker_backlog_wait", "more than 0", func(c *Config) { c.PHP.WorkerBacklogWait = 0 }},
+		{"php.memory_limit", "128M", func(c *Config) { c.PHP.MemoryLimit = "128MB" }},
+		{"php.max_execution_time", "whole seconds", func(c *Config) { c.PHP.MaxExecutionTime = Duration(time.Millisecond) }},
+		{"php.ini_file", "cannot be read", func(c *Config) { c.PHP.INIFile = missing }},
+		{"php.ini_file", "directory", func(c *Config) { c.PHP.INIFile = c.Server.DocumentRoot }},
+		{"php.ini_overrides", "display_errors", func(c *Config) { c.PHP.INIOverrides = []INI{{"", "Off"}} }},
+		{"php.ini_overrides", "display_errors", func(c *Config) { c.PHP.INIOverrides = []INI{{"a", "b\nc=d"}} }},
+		{"php.extensions", "extension", func(c *Config) { c.PHP.Extensions = []string{""} }},
+		{"php.sapi_name", "ephpm", func(c *Config) { c.PHP.SAPIName = "" }},
+	} {
+		c := goodConfig(t)
+		test.spoil(&c)
+		err := c.Validate()
+		var k *KeyError
+		if !errors.As(err, &k) {
+			t.Errorf("Validate of a bad %s = %v, want a KeyError", test.key, err)
+			continue
+		}
+		if k.Key != test.key || !strings.Contains(k.Text, test.text) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("Validate of a bad %s = %q, want one line that says %q", test.key, err, test.text)
+		}
+	}
+}
+
+func TestValidateAcceptsWhatIsAllowed(t *testing.T) {
+	for name, change := range map[string]func(c *Config){
+		"every address":         func(c *Config) { c.Server.Listen = ":0" },
+		"IPv6":                  func(c *Config) { c.Server.Listen = "[::1]:80" },
+		"a host name":           func(c *Config) { c.Server.Listen = "localhost:80" },
+		"no fallback":           func(c *Config) { c.Server.Fallback = nil },
+		"a status at the end":   func(c *Config) { c.Server.Fallback = []string{"$uri", "$uri/", "=404"} },
+		"$uri with a suffix":    func(c *Config) { c.Server.Fallback = []string{"$uri.html", "/app$uri"} },
+		"an entry in a sub-dir": func(c *Config) { c.Server.WebSocketFiles = []string{"app/ws.php"} },
+		"no sockets, no script": func(c *Config) { c.Server.WebSocketFiles, c.Server.WebSocket.Enabled = nil, false },
+		"no limits at all": func(c *Config) {
+			c.Server.Request.MaxBodySize, c.Server.Timeouts = 0, TimeoutsConfig{}
+			ws := &c.Server.WebSocket
+			ws.MaxConnections, ws.MaxMessageSize, ws.MaxFrameSize, ws.SendWait = 0, 0, 0, 0
+			ws.WriteTimeout, ws.PingInterval, ws.IdleTimeout = 0, 0, 0
+			c.PHP.WorkerMaxRequests, c.PHP.WorkerBacklog, c.PHP.MaxExecutionTime, c.PHP.MemoryLimit = 0, 0, 0, "-1"
+		},
+		"origins": func(c *Config) {
+			c.Server.WebSocket.AllowedOrigins = []string{"same-origin", "https://app.example", "http://[::1]:8080"}
+		},
+		"subprotocols":      func(c *Config) { c.Server.WebSocket.Subprotocols = []string{"graphql-transport-ws", "v1.chat"} },
+		"the other fpm":     func(c *Config) { c.PHP.Mode = "per_request" },
+		"php.ini's memory":  func(c *Config) { c.PHP.MemoryLimit = "" },
+		"workers both ways": func(c *Config) { c.PHP.MinWorkers = 3 },
+		"an ini value with signs": func(c *Config) {
+			c.PHP.INIOverrides = []INI{{"error_log", `/var/log/a "b"; c=d`}, {"opcache.enable", ""}}
+		},
+	} {
+		c := goodConfig(t)
+		change(&c)
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestValidateTellsAllMistakes(t *testing.T) {
+	c := goodConfig(t)
+	c.Server.Listen, c.Server.Static.HiddenFiles, c.PHP.SAPIName = "", "", ""
+	if got := strings.Count(c.Validate().Error(), "\n") + 1; got != 3 {
+		t.Errorf("Validate tells %d mistakes, want 3:\n%v", got, c.Validate())
+	}
+}
+
+func TestUnreadableRootSaysWhatToDo(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	c := goodConfig(t)
+	if err := os.Chmod(c.Server.DocumentRoot, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "permission") {
+		t.Errorf("Validate = %v, want an error about permission", err)
+	}
+}
+
+func TestWarningsNameTheKey(t *testing.T) {
+	for want, change := range map[string]func(ws *WebSocketConfig){
+		"server.websocket.ping_interval_secs: 2m0s is not less": func(ws *WebSocketConfig) { ws.PingInterval = ws.IdleTimeout },
+		"server.websocket.ping_interval_secs: 0 with idle":      func(ws *WebSocketConfig) { ws.PingInterval = 0 },
+		"server.websocket.send_queue_bytes: 8MiB is less":       func(ws *WebSocketConfig) { ws.MaxMessageSize = 16 << 20 },
+		"server.websocket.max_connections_per_site: 20000 is":   func(ws *WebSocketConfig) { ws.MaxConnectionsPerSite = 20000 },
+	} {
+		c := DefaultConfig()
+		change(&c.Server.WebSocket)
+		if lines := c.Warnings(); len(lines) != 1 || !strings.HasPrefix(lines[0], want) {
+			t.Errorf("Warnings = %q, want one that starts with %q", lines, want)
+		}
+		c.Server.WebSocket.Enabled = false
+		if lines := c.Warnings(); len(lines) != 0 {
+			t.Errorf("Warnings with sockets off = %q, want none", lines)
+		}
+	}
+}

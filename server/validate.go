@@ -1,0 +1,287 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A KeyError says what is wrong with the value of one key.
+type KeyError struct {
+	Key  string // such as "server.listen"
+	Text string // what is wrong and what to do
+}
+
+func (e *KeyError) Error() string { return e.Key + ": " + e.Text }
+
+// Validate returns what keeps the server from running with this configuration:
+// nil, or a join of *KeyError, one for each mistake. It looks at the document
+// root and at the files that the configuration names.
+func (c Config) Validate() error {
+	var k checks
+	k.noNegatives("", reflect.ValueOf(c))
+	k.server(c.Server)
+	k.webSocket(c.Server)
+	k.php(c.PHP)
+	return errors.Join(k...)
+}
+
+// Warnings returns what is allowed but hardly meant, a line each.
+func (c Config) Warnings() []string {
+	var lines []string
+	warn := func(key, format string, args ...any) {
+		lines = append(lines, key+": "+fmt.Sprintf(format, args...))
+	}
+	ws := c.Server.WebSocket
+	if !ws.Enabled {
+		return nil
+	}
+	if ws.IdleTimeout > 0 && ws.PingInterval >= ws.IdleTimeout {
+		warn("server.websocket.ping_interval_secs",
+			"%v is not less than idle_timeout_secs (%v): quiet clients are closed before a ping reaches them", ws.PingInterval, ws.IdleTimeout)
+	}
+	if ws.IdleTimeout > 0 && ws.PingInterval == 0 {
+		warn("server.websocket.ping_interval_secs",
+			"0 with idle_timeout_secs (%v): clients that only listen are closed", ws.IdleTimeout)
+	}
+	if ws.MaxMessageSize > ws.SendQueueBytes {
+		warn("server.websocket.send_queue_bytes",
+			"%v is less than max_message_size (%v): the largest messages cannot be sent", ws.SendQueueBytes, ws.MaxMessageSize)
+	}
+	if ws.MaxConnections > 0 && ws.MaxConnectionsPerSite > ws.MaxConnections {
+		warn("server.websocket.max_connections_per_site",
+			"%d is more than max_connections (%d) and has no effect", ws.MaxConnectionsPerSite, ws.MaxConnections)
+	}
+	return lines
+}
+
+// checks gathers mistakes.
+type checks []error
+
+func (k *checks) add(key, format string, args ...any) {
+	*k = append(*k, &KeyError{Key: key, Text: fmt.Sprintf(format, args...)})
+}
+
+// noNegatives walks the keys: no number of ours has a meaning below zero.
+func (k *checks) noNegatives(key string, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for f, field := range v.Fields() {
+			tag := f.Tag.Get("toml")
+			if tag == "" || tag == "-" {
+				continue
+			}
+			k.noNegatives(strings.TrimPrefix(key+"."+tag, "."), field)
+		}
+	case reflect.Int, reflect.Int64:
+		if v.Int() < 0 {
+			k.add(key, "%v is less than 0", v.Interface())
+		}
+	}
+}
+
+func (k *checks) server(s ServerConfig) {
+	k.listen(s.Listen)
+	k.documentRoot(s.DocumentRoot)
+	k.files("server.index_files", s.IndexFiles)
+	for i, entry := range s.Fallback {
+		k.fallback(entry, i == len(s.Fallback)-1)
+	}
+	if n := s.Request.MaxHeaderSize; n >= 0 && n < 4096 {
+		k.add("server.request.max_header_size", "%v is too little for a browser's request; want at least 4096", n)
+	}
+	if strings.ContainsFunc(s.Static.CacheControl, notInHeader) {
+		k.add("server.static.cache_control", "%q cannot be sent as a header", s.Static.CacheControl)
+	}
+	k.oneOf("server.static.hidden_files", s.Static.HiddenFiles, HiddenDeny, HiddenIgnore, HiddenAllow)
+	k.oneOf("server.logging.level", s.Logging.Level, "debug", "info", "warn", "error")
+	if p := s.Metrics.Path; !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#% ") {
+		k.add("server.metrics.path", `%q is not a plain URL path such as "/metrics"`, p)
+	}
+}
+
+func (k *checks) listen(addr string) {
+	const key = "server.listen"
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		k.add(key, `%q is not an address such as "0.0.0.0:8080", "[::1]:8080" or ":8080"`, addr)
+		return
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strings.HasPrefix(port, "+") {
+		k.add(key, "%q is not a port; want a number from 0 to 65535, 0 for a free one", port)
+	} else if strings.ContainsAny(host, "/ ") {
+		k.add(key, `%q is not a host; want an address and a port such as "0.0.0.0:%d"`, host, n)
+	}
+}
+
+// documentRoot opens the root as the server will: nothing is served from one
+// that cannot be read.
+func (k *checks) documentRoot(root string) {
+	const key, todo = "server.document_root", "; name another in the file or with -d"
+	if root == "" {
+		k.add(key, "is empty; name the directory to serve, in the file or with -d")
+		return
+	}
+	dir, err := os.Open(root)
+	if err == nil {
+		_, err = dir.Readdirnames(1)
+		_ = dir.Close() // it was only read
+	}
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+	case errors.Is(err, fs.ErrNotExist):
+		k.add(key, "%q does not exist%s", root, todo)
+	case errors.Is(err, fs.ErrPermission):
+		k.add(key, "%q cannot be read by this user; give it read and execute permission, or run as its owner", root)
+	default:
+		if info, e := os.Stat(root); e == nil && !info.IsDir() {
+			k.add(key, "%q is not a directory%s", root, todo)
+			return
+		}
+		k.add(key, "%q cannot be read (%v)%s", root, err, todo)
+	}
+}
+
+// files checks names that are looked up below the document root.
+func (k *checks) files(key string, names []string) {
+	for _, name := range names {
+		if !filepath.IsLocal(name) || strings.ContainsRune(name, 0) {
+			k.add(key, "%q is not a file name below the document root", name)
+		}
+	}
+}
+
+// placeholder finds what looks like a variable in a fallback entry.
+var placeholder = regexp.MustCompile(`\$\{?[A-Za-z_0-9]*\}?`)
+
+func (k *checks) fallback(entry string, last bool) {
+	const key = "server.fallback"
+	if code, ok := strings.CutPrefix(entry, "="); ok {
+		n, err := strconv.Atoi(code)
+		switch {
+		case err != nil || len(code) != 3 || n < 200 || n > 599:
+			k.add(key, `%q is not a status such as "=404"`, entry)
+		case !last:
+			k.add(key, "%q ends the list; the entries behind it are never reached", entry)
+		}
+		return
+	}
+	if !strings.HasPrefix(entry, "/") && !strings.HasPrefix(entry, "$uri") {
+		k.add(key, `%q is neither "$uri", a path that starts with "/", nor a status such as "=404"`, entry)
+	}
+	for _, name := range placeholder.FindAllString(entry, -1) {
+		if name != "$uri" && name != "$query_string" {
+			k.add(key, "%q: there is no %s, only $uri and $query_string", entry, name)
+		}
+	}
+}
+
+func (k *checks) webSocket(s ServerConfig) {
+	ws := s.WebSocket
+	k.files("server.websocket_files", s.WebSocketFiles)
+	if ws.Enabled && len(s.WebSocketFiles) == 0 {
+		k.add("server.websocket_files", "is empty; name a script, or set enabled = false in [server.websocket]")
+	}
+	if ws.SendQueue == 0 {
+		k.add("server.websocket.send_queue", "must be at least 1")
+	}
+	if ws.SendQueueBytes == 0 {
+		k.add("server.websocket.send_queue_bytes", "must be at least 1")
+	}
+	for _, name := range ws.Subprotocols {
+		if !token.MatchString(name) {
+			k.add("server.websocket.subprotocols", "%q is not a subprotocol; want letters, digits and signs such as - and .", name)
+		}
+	}
+	for _, origin := range ws.AllowedOrigins {
+		if origin != SameOrigin && !isOrigin(origin) {
+			k.add("server.websocket.allowed_origins", `%q is neither %q nor an origin such as "https://app.example"`, origin, SameOrigin)
+		}
+	}
+}
+
+// token is RFC 9110 §5.6.2.
+var token = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
+
+// isOrigin reports whether s is a scheme, a host and at most a port, as a
+// browser writes them in Origin.
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme != "" && u.Hostname() != "" && u.Scheme+"://"+u.Host == s && s == strings.ToLower(s)
+}
+
+func (k *checks) php(p PHPConfig) {
+	if p.Mode == "worker" {
+		k.add("php.mode", `"worker" is not available in this version; want "fpm"`)
+	} else {
+		k.oneOf("php.mode", p.Mode, "fpm", "per_request")
+	}
+	if p.Workers > 0 && p.MinWorkers > p.Workers {
+		k.add("php.min_workers", "%d is more than workers (%d)", p.MinWorkers, p.Workers)
+	}
+	if p.WorkerIdleTimeout == 0 {
+		k.add("php.worker_idle_timeout", "must be more than 0")
+	}
+	if p.WorkerBacklogWait == 0 {
+		k.add("php.worker_backlog_wait", "must be more than 0; worker_backlog = 0 lets no request wait")
+	}
+	if !memoryLimit.MatchString(p.MemoryLimit) {
+		k.add("php.memory_limit", `%q is not a size in PHP's notation such as "128M", or "-1" for no limit`, p.MemoryLimit)
+	}
+	if time.Duration(p.MaxExecutionTime)%time.Second != 0 {
+		k.add("php.max_execution_time", "%v is not in whole seconds, which is all PHP can count", p.MaxExecutionTime)
+	}
+	if p.INIFile != "" {
+		k.readable("php.ini_file", p.INIFile)
+	}
+	for _, ini := range p.INIOverrides {
+		if ini.Name == "" || strings.ContainsFunc(ini.Name, notInININame) || strings.ContainsAny(ini.Value, "\r\n\x00") {
+			k.add("php.ini_overrides", `[%q, %q] is not a php.ini setting such as ["display_errors", "Off"]`, ini.Name, ini.Value)
+		}
+	}
+	for _, name := range p.Extensions {
+		if name == "" || strings.ContainsAny(name, "\"\r\n\x00") {
+			k.add("php.extensions", "%q is not the name or the path of an extension", name)
+		}
+	}
+	if p.SAPIName == "" || strings.ContainsFunc(p.SAPIName, notInHeader) {
+		k.add("php.sapi_name", `%q is not a name such as "ephpm"`, p.SAPIName)
+	}
+}
+
+var memoryLimit = regexp.MustCompile(`^(-1|[0-9]+[KMGkmg]?)?$`)
+
+func (k *checks) readable(key, name string) {
+	f, err := os.Open(name)
+	if err != nil {
+		k.add(key, "%q cannot be read: %v", name, errors.Unwrap(err))
+		return
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		k.add(key, "%q is a directory; name the file", name)
+	}
+}
+
+func (k *checks) oneOf(key, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		k.add(key, "%q is not one of %s", value, strings.Join(allowed, ", "))
+	}
+}
+
+func notInHeader(r rune) bool { return r < ' ' || r > '~' }
+
+func notInININame(r rune) bool {
+	return r <= ' ' || r > '~' || r == '=' || r == '[' || r == ']' || r == ';'
+}

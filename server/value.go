@@ -1,0 +1,168 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Size is a number of bytes. In a file it is an integer or a string such as
+// "64MB"; K, KB and KiB all mean 1024 bytes, as in php.ini.
+type Size int64
+
+// sizeForm takes no fraction: "1.5GB" is refused rather than rounded.
+var sizeForm = regexp.MustCompile(`^([0-9]+) ?(?:B|([KMGT])(?:I?B)?)?$`)
+
+// UnmarshalTOML sets the size from an integer or a string.
+func (s *Size) UnmarshalTOML(v any) error {
+	switch v := v.(type) {
+	case int64:
+		*s = Size(v)
+		return nil
+	case string:
+		n, err := parseSize(v)
+		if err == nil {
+			*s = n
+		}
+		return err
+	}
+	return fmt.Errorf(`want a size: bytes, or a string such as "64MB"; got %s`, describe(v))
+}
+
+func parseSize(text string) (Size, error) {
+	m := sizeForm.FindStringSubmatch(strings.ToUpper(text))
+	if m == nil {
+		return 0, fmt.Errorf(`%q is not a size such as 65536 or "64MB"`, text)
+	}
+	shift := 10 * strings.Index(" KMGT", m[2]) // 0 for no letter
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil || n > math.MaxInt64>>shift {
+		return 0, fmt.Errorf("%q is too large a size", text)
+	}
+	return Size(n << shift), nil
+}
+
+// String returns the size in its largest whole unit, such as "8MiB".
+func (s Size) String() string {
+	n, unit := int64(s), 0
+	for n != 0 && n%1024 == 0 && unit < 4 {
+		n /= 1024
+		unit++
+	}
+	return strconv.FormatInt(n, 10) + [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit]
+}
+
+// A Duration is a time that counts in seconds: in a file an integer is seconds,
+// a string has its own unit, such as "1500ms" or "2m".
+type Duration time.Duration
+
+// UnmarshalTOML sets the duration from an integer or a string.
+func (d *Duration) UnmarshalTOML(v any) error {
+	n, err := duration(v, time.Second)
+	if err == nil {
+		*d = Duration(n)
+	}
+	return err
+}
+
+// String returns the duration as time.Duration does.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// Millis is a Duration whose integer is milliseconds, for the keys that end in
+// _ms.
+type Millis time.Duration
+
+// UnmarshalTOML sets the duration from an integer or a string.
+func (m *Millis) UnmarshalTOML(v any) error {
+	n, err := duration(v, time.Millisecond)
+	if err == nil {
+		*m = Millis(n)
+	}
+	return err
+}
+
+// String returns the duration as time.Duration does.
+func (m Millis) String() string { return time.Duration(m).String() }
+
+// duration reads an integer in the given unit or a string with its own.
+func duration(v any, unit time.Duration) (time.Duration, error) {
+	switch v := v.(type) {
+	case int64:
+		if limit := math.MaxInt64 / int64(unit); v > limit || v < -limit {
+			return 0, fmt.Errorf("%d is too long a time", v)
+		}
+		return time.Duration(v) * unit, nil
+	case string:
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			return 0, fmt.Errorf(`%q is not a time such as "2s" or "1500ms"`, v)
+		}
+		return d, nil
+	}
+	unitName := "seconds"
+	if unit == time.Millisecond {
+		unitName = "milliseconds"
+	}
+	return 0, fmt.Errorf(`want a time: %s, or a string such as "1500ms"; got %s`, unitName, describe(v))
+}
+
+// Workers is a number of workers. In a file it is an integer or "auto", which
+// is 0: derived from the machine.
+type Workers int
+
+// UnmarshalTOML sets the number from an integer or "auto".
+func (w *Workers) UnmarshalTOML(v any) error {
+	switch v := v.(type) {
+	case int64:
+		*w = Workers(v)
+		return nil
+	case string:
+		if v == "auto" {
+			*w = 0
+			return nil
+		}
+		return fmt.Errorf(`%q is not a number of workers; want an integer or "auto"`, v)
+	}
+	return fmt.Errorf(`want a number of workers or "auto"; got %s`, describe(v))
+}
+
+// An INI is one php.ini directive. In a file it is a pair: ["name", "value"].
+type INI struct{ Name, Value string }
+
+// UnmarshalTOML sets the directive from a pair of strings.
+func (i *INI) UnmarshalTOML(v any) error {
+	pair, ok := v.([]any)
+	if !ok || len(pair) != 2 {
+		return errors.New(`want a pair ["name", "value"]`)
+	}
+	name, ok1 := pair[0].(string)
+	value, ok2 := pair[1].(string)
+	if !ok1 || !ok2 {
+		return errors.New(`want a pair of strings ["name", "value"]`)
+	}
+	*i = INI{Name: name, Value: value}
+	return nil
+}
+
+// describe names the kind of a value that came out of a file, as a user would.
+func describe(v any) string {
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("the string %q", v)
+	case int64:
+		return fmt.Sprintf("the integer %d", v)
+	case float64:
+		return fmt.Sprintf("the fraction %v", v)
+	case bool:
+		return fmt.Sprintf("the boolean %v", v)
+	case []any:
+		return "a list"
+	case map[string]any, []map[string]any:
+		return "a table"
+	}
+	return "a date or time"
+}
