@@ -1,0 +1,52 @@
+# make run     set up this Debian 12, build, serve the sample chat on port 8080
+# make test    every test
+# make help    the other targets
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# sudo forgets the PATH that Go was found in. Go from Debian, unlike Go from
+# go.dev, has to be told to fetch the version that go.mod names.
+export PATH := $(PATH):/usr/local/go/bin:/usr/local/sbin:/usr/sbin:/sbin
+export GOTOOLCHAIN ?= auto
+
+FUZZTIME ?= 10s
+BENCHFLAGS ?=
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+build: setup-build ## build bin/ephpm
+	go build -o bin/ephpm ./cmd/ephpm
+
+run: setup-run ## build and serve the sample chat on port 8080
+	@go build -o bin/ephpm ./cmd/ephpm
+	@build/run-chat.sh
+
+test: setup-test ## every test, then every test with the race detector
+	go vet ./...
+	go test ./...
+	go test -race ./...
+
+lint: setup-lint ## formatting, vet, staticcheck
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
+		echo "not gofmt-ed:" $$unformatted; exit 1; fi
+	go vet ./...
+	go tool staticcheck ./...
+	@for f in build/*.sh .ci/run; do bash -n $$f; done
+	clang-format --dry-run -Werror phpbridge/*.[ch]
+
+fuzz: setup-build ## every fuzz target for FUZZTIME (10s) each
+	@build/fuzz.sh $(FUZZTIME)
+
+bench: setup-bench build ## against nginx + php-fpm; flags in BENCHFLAGS
+	go run ./bench $(BENCHFLAGS)
+
+clean: ## remove what build made
+	rm -rf bin
+
+setup-%:
+	@build/setup.sh $*
+
+.PHONY: help build run test lint fuzz bench clean
