@@ -1,0 +1,102 @@
+// Command bench compares ephpm with nginx and php-fpm, and with a Go handler
+// that runs no PHP, on this machine.
+//
+//	go run ./bench          the comparison
+//	go run ./bench -leak    memory over many requests
+//
+// Every server gets the same scripts, the same number of PHP workers, OPcache,
+// keep-alive connections and no access log. The load comes from wrk on the same
+// machine and takes part of its CPUs, from every server alike. Rounds are
+// interleaved, so that a machine that gets slower or faster meanwhile does not
+// favour one of them; figures are medians of the rounds.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	binary   string
+	workers  int
+	rounds   int
+	duration time.Duration
+	conns    []int
+	scripts  []string
+	leak     bool
+	requests int
+}
+
+func parseOptions() (options, error) {
+	o := options{}
+	flag.StringVar(&o.binary, "ephpm", "bin/ephpm", "the ephpm to measure")
+	flag.IntVar(&o.workers, "workers", 4, "PHP workers of every server")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds")
+	flag.DurationVar(&o.duration, "duration", 5*time.Second, "length of one measurement")
+	conns := flag.String("conns", "1,64", "connections of wrk")
+	scripts := flag.String("scripts", "hello,page30k", "scripts to measure")
+	flag.BoolVar(&o.leak, "leak", false, "measure memory over many requests instead")
+	flag.IntVar(&o.requests, "requests", 100_000, "requests of -leak")
+	flag.Parse()
+
+	if o.workers < 1 || o.rounds < 1 || o.duration < time.Second {
+		return o, errors.New("-workers and -rounds must be at least 1, -duration 1s")
+	}
+	for _, s := range strings.Split(*conns, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return o, fmt.Errorf("-conns: %q is not a number of connections", s)
+		}
+		o.conns = append(o.conns, n)
+	}
+	for _, s := range strings.Split(*scripts, ",") {
+		if _, err := scriptFiles.ReadFile("scripts/" + s + ".php"); err != nil {
+			return o, fmt.Errorf("-scripts: there is no %q", s)
+		}
+		o.scripts = append(o.scripts, s)
+	}
+	return o, nil
+}
+
+func main() {
+	if dir := os.Getenv(plainEnv); dir != "" {
+		servePlain(dir)
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	o, err := parseOptions()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	for _, name := range []string{"wrk", o.binary} {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("%w (make bench installs and builds what is needed)", err)
+		}
+	}
+	dir, err := newSite()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if o.leak {
+		return measureLeak(ctx, dir, o)
+	}
+	return compare(ctx, dir, o)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// A load is what wrk saw.
+type load struct {
+	Requests int   `json:"requests"`
+	Micros   int64 `json:"micros"` // that it took
+	P50      int64 `json:"p50"`    // microseconds
+	P99      int64 `json:"p99"`
+	Errors   int   `json:"errors"` // sockets, time-outs, status 400 and above
+}
+
+// rate returns requests per second.
+func (l load) rate() float64 { return float64(l.Requests) / (float64(l.Micros) / 1e6) }
+
+var resultLine = regexp.MustCompile(`(?m)^RESULT (.*)$`)
+
+// runWrk puts load on a URL.
+func runWrk(ctx context.Context, dir, url string, conns int, d time.Duration) (load, error) {
+	var l load
+	threads := min(conns, runtime.NumCPU())
+	cmd := exec.CommandContext(ctx, "wrk",
+		"-t", strconv.Itoa(threads), "-c", strconv.Itoa(conns),
+		"-d", fmt.Sprintf("%.0fs", d.Seconds()),
+		"--timeout", "2s", // shorter than a round: who starves counts as an error
+		"-s", filepath.Join(dir, "count.lua"), url)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return l, fmt.Errorf("wrk %s: %w\n%s", url, err, out)
+	}
+	m := resultLine.FindSubmatch(out)
+	if m == nil {
+		return l, fmt.Errorf("wrk %s printed no result:\n%s", url, out)
+	}
+	if err := json.Unmarshal(m[1], &l); err != nil {
+		return l, fmt.Errorf("wrk %s: %w", url, err)
+	}
+	if l.Requests == 0 {
+		return l, fmt.Errorf("wrk %s: no request was answered:\n%s", url, out)
+	}
+	return l, nil
+}
