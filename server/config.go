@@ -125,7 +125,8 @@ type WebSocketConfig struct {
 	// SendQueue limits, in frames, what waits for a client that does not read.
 	// It must be at least 1. A full queue closes the socket with 1013.
 	SendQueue int `toml:"send_queue"`
-	// SendQueueBytes is the same limit in bytes. It must be at least 1.
+	// SendQueueBytes is the same limit in bytes; a frame that is larger by
+	// itself passes when nothing else waits. Zero means no limit in bytes.
 	SendQueueBytes Size `toml:"send_queue_bytes"`
 	// SendWait is how long one event or page may wait in all for room in full
 	// queues whose clients still read. Zero means that it never waits.

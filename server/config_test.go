@@ -87,7 +87,6 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"server.logging.level", "debug, info", func(c *Config) { c.Server.Logging.Level = "loud" }},
 		{"server.websocket.max_connections", "less than 0", func(c *Config) { c.Server.WebSocket.MaxConnections = -1 }},
 		{"server.websocket.send_queue", "at least 1", func(c *Config) { c.Server.WebSocket.SendQueue = 0 }},
-		{"server.websocket.send_queue_bytes", "at least 1", func(c *Config) { c.Server.WebSocket.SendQueueBytes = 0 }},
 		{"server.websocket.send_wait_ms", "less than 0", func(c *Config) { c.Server.WebSocket.SendWait = -1 }},
 		{"server.websocket.subprotocols", "a,b", func(c *Config) { c.Server.WebSocket.Subprotocols = []string{"a,b"} }},
 		{"server.websocket.allowed_origins", "app.example", func(c *Config) { c.Server.WebSocket.AllowedOrigins = []string{"app.example"} }},
@@ -135,6 +134,7 @@ func TestValidateAcceptsWhatIsAllowed(t *testing.T) {
 			c.Server.Request.MaxBodySize, c.Server.Timeouts = 0, TimeoutsConfig{}
 			ws := &c.Server.WebSocket
 			ws.MaxConnections, ws.MaxMessageSize, ws.MaxFrameSize, ws.SendWait = 0, 0, 0, 0
+			ws.SendQueueBytes = 0
 			ws.WriteTimeout, ws.PingInterval, ws.IdleTimeout = 0, 0, 0
 			c.PHP.WorkerMaxRequests, c.PHP.WorkerBacklog, c.PHP.MaxExecutionTime, c.PHP.MemoryLimit = 0, 0, 0, "-1"
 		},
@@ -182,7 +182,6 @@ func TestWarningsNameTheKey(t *testing.T) {
 	for want, change := range map[string]func(ws *WebSocketConfig){
 		"server.websocket.ping_interval_secs: 2m0s is not less": func(ws *WebSocketConfig) { ws.PingInterval = ws.IdleTimeout },
 		"server.websocket.ping_interval_secs: 0 with idle":      func(ws *WebSocketConfig) { ws.PingInterval = 0 },
-		"server.websocket.send_queue_bytes: 8MiB is less":       func(ws *WebSocketConfig) { ws.MaxMessageSize = 16 << 20 },
 		"server.websocket.max_connections_per_site: 20000 is":   func(ws *WebSocketConfig) { ws.MaxConnectionsPerSite = 20000 },
 	} {
 		c := DefaultConfig()

@@ -55,10 +55,6 @@ func (c Config) Warnings() []string {
 		warn("server.websocket.ping_interval_secs",
 			"0 with idle_timeout_secs (%v): clients that only listen are closed", ws.IdleTimeout)
 	}
-	if ws.MaxMessageSize > ws.SendQueueBytes {
-		warn("server.websocket.send_queue_bytes",
-			"%v is less than max_message_size (%v): the largest messages cannot be sent", ws.SendQueueBytes, ws.MaxMessageSize)
-	}
 	if ws.MaxConnections > 0 && ws.MaxConnectionsPerSite > ws.MaxConnections {
 		warn("server.websocket.max_connections_per_site",
 			"%d is more than max_connections (%d) and has no effect", ws.MaxConnectionsPerSite, ws.MaxConnections)
@@ -195,9 +191,6 @@ func (k *checks) webSocket(s ServerConfig) {
 	}
 	if ws.SendQueue == 0 {
 		k.add("server.websocket.send_queue", "must be at least 1")
-	}
-	if ws.SendQueueBytes == 0 {
-		k.add("server.websocket.send_queue_bytes", "must be at least 1")
 	}
 	for _, name := range ws.Subprotocols {
 		if !token.MatchString(name) {

@@ -30,7 +30,7 @@ func (s *Size) UnmarshalTOML(v any) error {
 		}
 		return err
 	}
-	return fmt.Errorf(`want a size: bytes, or a string such as "64MB"; got %s`, describe(v))
+	return errors.New(`want a size: bytes, or a string such as "64MB"`)
 }
 
 func parseSize(text string) (Size, error) {
@@ -107,7 +107,7 @@ func duration(v any, unit time.Duration) (time.Duration, error) {
 	if unit == time.Millisecond {
 		unitName = "milliseconds"
 	}
-	return 0, fmt.Errorf(`want a time: %s, or a string such as "1500ms"; got %s`, unitName, describe(v))
+	return 0, fmt.Errorf(`want a time: %s, or a string such as "1500ms"`, unitName)
 }
 
 // Workers is a number of workers. In a file it is an integer or "auto", which
@@ -127,7 +127,7 @@ func (w *Workers) UnmarshalTOML(v any) error {
 		}
 		return fmt.Errorf(`%q is not a number of workers; want an integer or "auto"`, v)
 	}
-	return fmt.Errorf(`want a number of workers or "auto"; got %s`, describe(v))
+	return errors.New(`want a number of workers or "auto"`)
 }
 
 // An INI is one php.ini directive. In a file it is a pair: ["name", "value"].
@@ -146,23 +146,4 @@ func (i *INI) UnmarshalTOML(v any) error {
 	}
 	*i = INI{Name: name, Value: value}
 	return nil
-}
-
-// describe names the kind of a value that came out of a file, as a user would.
-func describe(v any) string {
-	switch v := v.(type) {
-	case string:
-		return fmt.Sprintf("the string %q", v)
-	case int64:
-		return fmt.Sprintf("the integer %d", v)
-	case float64:
-		return fmt.Sprintf("the fraction %v", v)
-	case bool:
-		return fmt.Sprintf("the boolean %v", v)
-	case []any:
-		return "a list"
-	case map[string]any, []map[string]any:
-		return "a table"
-	}
-	return "a date or time"
 }
