@@ -62,7 +62,7 @@ install_packages() {
 # Debian 12 has 1.19, its backports a new enough one.
 install_go() {
 	local have list
-	have=$(go env GOVERSION 2>/dev/null || true)
+	have=$(cd / && GOTOOLCHAIN=local go env GOVERSION 2>/dev/null || true)
 	if [[ $have =~ ^go1\.([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge 21 ]; then
 		return
 	fi
