@@ -1,0 +1,38 @@
+/* The only place that looks at PHP_VERSION_ID. PHP 8.2 to 8.5. */
+#ifndef EPHPM_COMPAT_H
+#define EPHPM_COMPAT_H
+
+#include "weak.h"
+
+#include <php.h>
+
+#include <SAPI.h>
+#include <ext/standard/info.h>
+#include <php_main.h>
+#include <php_output.h>
+#include <php_variables.h>
+#include <zend_exceptions.h>
+#include <zend_signal.h>
+#include <zend_smart_str.h>
+
+#if PHP_VERSION_ID < 80200 || PHP_VERSION_ID >= 80600
+#error "PHP 8.2, 8.3, 8.4 or 8.5 is needed"
+#endif
+
+#ifdef ZTS
+#error "a non-thread-safe (NTS) build of PHP is needed: each worker is a process"
+#endif
+
+/* The library's file name, as Debian has it. */
+#define EPHPM_TEXT_(x) #x
+#define EPHPM_TEXT(x) EPHPM_TEXT_(x)
+#define EPHPM_LIBPHP "libphp" EPHPM_TEXT(PHP_MAJOR_VERSION) "." EPHPM_TEXT(PHP_MINOR_VERSION) ".so"
+
+/* After a fork PHP 8.3 and later re-arm their own per-process timers. */
+#if PHP_VERSION_ID >= 80300
+#define ephpm_compat_child_init() php_child_init()
+#else
+#define ephpm_compat_child_init() ((void)0)
+#endif
+
+#endif

@@ -1,0 +1,238 @@
+package phpbridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// An exchange is all that passes between front and worker for one request. It
+// belongs to the goroutine of Serve.
+type exchange struct {
+	pool     *Pool
+	job      *job
+	request  *Request
+	response response
+	body     int64 // bytes of the body that the worker does not have yet
+	gone     bool  // the client has left
+	through  bool  // the worker has no hand in the job any more
+	ended    time.Time
+}
+
+func newExchange(p *Pool, j *job, r *Request, w http.ResponseWriter) *exchange {
+	return &exchange{
+		pool:     p,
+		job:      j,
+		request:  r,
+		response: newResponse(w),
+		body:     r.BodyLen,
+		through:  true,
+	}
+}
+
+func (x *exchange) free() { x.response.free() }
+
+// begin writes the request and the start of its body into the job.
+func (x *exchange) begin() error {
+	x.job.load(x.request)
+	n, err := x.readBody()
+	x.job.bodyHere(n)
+	return err
+}
+
+// readBody puts the next part of the body into the job.
+func (x *exchange) readBody() (int, error) {
+	if x.body == 0 {
+		return 0, nil
+	}
+	area := x.job.bodyArea()
+	n, err := io.ReadFull(x.request.Body, area[:min(int64(len(area)), x.body)])
+	x.body -= int64(n)
+	if err != nil {
+		return n, fmt.Errorf("phpbridge: request body: %w", err)
+	}
+	return n, nil
+}
+
+// run takes the worker's records until the request is shut down.
+func (x *exchange) run(ctx context.Context) error {
+	x.through = false
+	for {
+		p, err := x.wait(ctx)
+		if err != nil {
+			return err
+		}
+		for len(p) > 0 {
+			r, n, ok, err := x.job.decoder.decode(p)
+			if err != nil {
+				return x.broken(err)
+			}
+			p = p[n:]
+			if ok {
+				err = x.take(ctx, r)
+			}
+			x.job.consumed(n)
+			if err != nil {
+				return x.broken(err)
+			}
+			if x.through {
+				return x.end(ctx)
+			}
+		}
+	}
+}
+
+// wait returns what the worker has written, as soon as there is something.
+func (x *exchange) wait(ctx context.Context) ([]byte, error) {
+	done := ctx.Done()
+	if x.gone {
+		done = nil
+	}
+	for {
+		p, bad := x.job.written()
+		if bad {
+			return nil, x.broken(errors.New("more in the ring than it holds"))
+		}
+		if len(p) > 0 {
+			return p, nil
+		}
+		if err := x.over(); err != nil {
+			return nil, err
+		}
+		if !x.job.sleep() {
+			continue
+		}
+		select {
+		case <-x.job.ready:
+		case <-done:
+			if x.job.withdraw(ctx.Err()) {
+				continue // over says so
+			}
+			x.leave()
+			done = nil
+		}
+	}
+}
+
+// over returns why there will be nothing more: the job was withdrawn, its time
+// is over, or its worker is dead.
+func (x *exchange) over() error {
+	j := x.job
+	if outcome := j.withdrawn.Load(); outcome != nil {
+		x.through = true
+		return *outcome
+	}
+	if outcome := j.outcome(); outcome != nil {
+		return outcome
+	}
+	death := j.death.Load()
+	if death == nil {
+		return nil
+	}
+	if p, _ := j.written(); len(p) > 0 {
+		return nil // its last words
+	}
+	return &CrashError{Slot: j.state().slot(), Reason: *death}
+}
+
+// leave tells the script that its client has gone. What it still writes is
+// thrown away.
+func (x *exchange) leave() {
+	x.gone = true
+	x.response.discard()
+	atomic.StoreUint32(u32(&x.job.c.aborted), 1)
+}
+
+// broken ends a worker that wrote what no worker of ours writes.
+func (x *exchange) broken(err error) error {
+	s := x.job.state()
+	crash := &CrashError{Slot: s.slot(), Reason: "protocol: " + err.Error()}
+	if x.job.withdraw(crash) {
+		x.through = true // nobody has it: another worker wrote into it
+		return crash
+	}
+	x.job.swapState(s, newJobState(s.generation(), s.slot(), stateKilled))
+	x.pool.kill(s.slot(), syscall.SIGKILL)
+	return crash
+}
+
+// take acts on one record.
+func (x *exchange) take(ctx context.Context, r record) error {
+	switch r.kind {
+	case recHeaders:
+		return x.headers(r.payload)
+	case recOutput:
+		x.response.output(r.payload)
+	case recFlush:
+		x.response.flush()
+	case recRead:
+		return x.read()
+	case recCall:
+		return x.call(ctx, r.payload)
+	case recLog:
+		return x.logMessage(r.payload)
+	case recEnd:
+		x.through = true
+	}
+	if x.response.failed && !x.gone {
+		x.leave()
+	}
+	return nil
+}
+
+func (x *exchange) headers(p []byte) error {
+	status, err := parseHeaders(p, x.response.header)
+	if err != nil {
+		return err
+	}
+	if status < 200 || status > 599 {
+		x.pool.log.Error("script set an impossible status, answered with 500", "status", status,
+			"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
+		status = http.StatusInternalServerError
+	}
+	x.response.status = status
+	return nil
+}
+
+// read answers READ. A body that cannot be read any more ends here for the
+// script; the reason is logged.
+func (x *exchange) read() error {
+	n, err := x.readBody()
+	if err != nil {
+		x.pool.log.Error("cannot read the request body", "error", err,
+			"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
+	}
+	x.job.answered(n)
+	return nil
+}
+
+func (x *exchange) end(ctx context.Context) error {
+	x.ended = time.Now()
+	x.pool.disarm(x.job)
+	if x.gone {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return errClientGone
+	}
+	x.response.end()
+	return nil
+}
+
+func (x *exchange) result(start time.Time) Result {
+	now := x.ended
+	if now.IsZero() {
+		now = time.Now()
+		x.pool.disarm(x.job)
+	}
+	taken := now
+	if atomic.LoadUint64(u64(&x.job.c.taken_at)) != 0 {
+		taken = x.pool.takenAt(x.job, now)
+	}
+	return Result{Queued: taken.Sub(start), Ran: now.Sub(taken)}
+}

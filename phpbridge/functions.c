@@ -1,0 +1,255 @@
+/* The functions that PHP code may call. Each takes its arguments as Zend
+ * demands and hands them to the front, which decides everything else; see
+ * functions.stub.php for what they promise. */
+#include "sapi.h"
+
+
+#define TEXT(name) ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
+#define NULLABLE_TEXT(name) ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, name, IS_STRING, 1, "null")
+#define BINARY() ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
+#define RETURNS(name, required, type) \
+	ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(name, 0, required, type, 0)
+
+/* clang-format off */
+RETURNS(arginfo_send, 1, _IS_BOOL)
+	TEXT(payload)
+	BINARY()
+ZEND_END_ARG_INFO()
+
+RETURNS(arginfo_connection_send, 2, _IS_BOOL)
+	TEXT(connection_id)
+	TEXT(payload)
+	BINARY()
+ZEND_END_ARG_INFO()
+
+RETURNS(arginfo_channel, 1, _IS_BOOL)
+	TEXT(channel)
+ZEND_END_ARG_INFO()
+
+RETURNS(arginfo_connection_channel, 2, _IS_BOOL)
+	TEXT(connection_id)
+	TEXT(channel)
+ZEND_END_ARG_INFO()
+
+RETURNS(arginfo_broadcast, 2, IS_LONG)
+	TEXT(channel)
+	TEXT(payload)
+	BINARY()
+	NULLABLE_TEXT(except)
+ZEND_END_ARG_INFO()
+
+RETURNS(arginfo_close, 0, _IS_BOOL)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, code, IS_LONG, 0, "1000")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, reason, IS_STRING, 0, "\"\"")
+ZEND_END_ARG_INFO()
+
+RETURNS(arginfo_connection_close, 1, _IS_BOOL)
+	TEXT(connection_id)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, code, IS_LONG, 0, "1000")
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, reason, IS_STRING, 0, "\"\"")
+ZEND_END_ARG_INFO()
+
+RETURNS(arginfo_count, 0, IS_LONG)
+	NULLABLE_TEXT(channel)
+ZEND_END_ARG_INFO()
+
+RETURNS(arginfo_members, 1, IS_ARRAY)
+	TEXT(channel)
+	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, limit, IS_LONG, 0, "1000")
+ZEND_END_ARG_INFO()
+/* clang-format on */
+
+static ZEND_FUNCTION(ephpm_ws_send)
+{
+	struct ephpm_call call = {0};
+	zend_string *payload;
+	bool binary = false;
+
+	ZEND_PARSE_PARAMETERS_START(1, 2)
+		Z_PARAM_STR(payload)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_BOOL(binary)
+	ZEND_PARSE_PARAMETERS_END();
+	ephpm_call_string(&call, payload);
+	ephpm_call_bool(&call, binary);
+	ephpm_call_run(&call, EPHPM_CALL_WS_SEND, return_value);
+}
+
+static ZEND_FUNCTION(ephpm_ws_connection_send)
+{
+	struct ephpm_call call = {0};
+	zend_string *id, *payload;
+	bool binary = false;
+
+	ZEND_PARSE_PARAMETERS_START(2, 3)
+		Z_PARAM_STR(id)
+		Z_PARAM_STR(payload)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_BOOL(binary)
+	ZEND_PARSE_PARAMETERS_END();
+	ephpm_call_string(&call, id);
+	ephpm_call_string(&call, payload);
+	ephpm_call_bool(&call, binary);
+	ephpm_call_run(&call, EPHPM_CALL_WS_CONNECTION_SEND, return_value);
+}
+
+static void call_with_channel(INTERNAL_FUNCTION_PARAMETERS, uint16_t function)
+{
+	struct ephpm_call call = {0};
+	zend_string *channel;
+
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_STR(channel)
+	ZEND_PARSE_PARAMETERS_END();
+	ephpm_call_string(&call, channel);
+	ephpm_call_run(&call, function, return_value);
+}
+
+static void call_with_connection_and_channel(INTERNAL_FUNCTION_PARAMETERS, uint16_t function)
+{
+	struct ephpm_call call = {0};
+	zend_string *id, *channel;
+
+	ZEND_PARSE_PARAMETERS_START(2, 2)
+		Z_PARAM_STR(id)
+		Z_PARAM_STR(channel)
+	ZEND_PARSE_PARAMETERS_END();
+	ephpm_call_string(&call, id);
+	ephpm_call_string(&call, channel);
+	ephpm_call_run(&call, function, return_value);
+}
+
+static ZEND_FUNCTION(ephpm_ws_subscribe)
+{
+	call_with_channel(INTERNAL_FUNCTION_PARAM_PASSTHRU, EPHPM_CALL_WS_SUBSCRIBE);
+}
+
+static ZEND_FUNCTION(ephpm_ws_unsubscribe)
+{
+	call_with_channel(INTERNAL_FUNCTION_PARAM_PASSTHRU, EPHPM_CALL_WS_UNSUBSCRIBE);
+}
+
+static ZEND_FUNCTION(ephpm_ws_connection_subscribe)
+{
+	call_with_connection_and_channel(
+		INTERNAL_FUNCTION_PARAM_PASSTHRU, EPHPM_CALL_WS_CONNECTION_SUBSCRIBE);
+}
+
+static ZEND_FUNCTION(ephpm_ws_connection_unsubscribe)
+{
+	call_with_connection_and_channel(
+		INTERNAL_FUNCTION_PARAM_PASSTHRU, EPHPM_CALL_WS_CONNECTION_UNSUBSCRIBE);
+}
+
+static void call_string_or_null(struct ephpm_call *call, const zend_string *value)
+{
+	if (value) {
+		ephpm_call_string(call, value);
+	} else {
+		ephpm_call_null(call);
+	}
+}
+
+static ZEND_FUNCTION(ephpm_ws_broadcast)
+{
+	struct ephpm_call call = {0};
+	zend_string *channel, *payload, *except = NULL;
+	bool binary = false;
+
+	ZEND_PARSE_PARAMETERS_START(2, 4)
+		Z_PARAM_STR(channel)
+		Z_PARAM_STR(payload)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_BOOL(binary)
+		Z_PARAM_STR_OR_NULL(except)
+	ZEND_PARSE_PARAMETERS_END();
+	ephpm_call_string(&call, channel);
+	ephpm_call_string(&call, payload);
+	ephpm_call_bool(&call, binary);
+	call_string_or_null(&call, except);
+	ephpm_call_run(&call, EPHPM_CALL_WS_BROADCAST, return_value);
+}
+
+static void finish_close(
+	struct ephpm_call *call, uint16_t function, zend_long code, const zend_string *reason, zval *value)
+{
+	ephpm_call_int(call, code);
+	ephpm_call_string(call, reason ? reason : ZSTR_EMPTY_ALLOC());
+	ephpm_call_run(call, function, value);
+}
+
+static ZEND_FUNCTION(ephpm_ws_close)
+{
+	struct ephpm_call call = {0};
+	zend_long code = 1000;
+	zend_string *reason = NULL;
+
+	ZEND_PARSE_PARAMETERS_START(0, 2)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_LONG(code)
+		Z_PARAM_STR(reason)
+	ZEND_PARSE_PARAMETERS_END();
+	finish_close(&call, EPHPM_CALL_WS_CLOSE, code, reason, return_value);
+}
+
+static ZEND_FUNCTION(ephpm_ws_connection_close)
+{
+	struct ephpm_call call = {0};
+	zend_long code = 1000;
+	zend_string *id, *reason = NULL;
+
+	ZEND_PARSE_PARAMETERS_START(1, 3)
+		Z_PARAM_STR(id)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_LONG(code)
+		Z_PARAM_STR(reason)
+	ZEND_PARSE_PARAMETERS_END();
+	ephpm_call_string(&call, id);
+	finish_close(&call, EPHPM_CALL_WS_CONNECTION_CLOSE, code, reason, return_value);
+}
+
+static ZEND_FUNCTION(ephpm_ws_count)
+{
+	struct ephpm_call call = {0};
+	zend_string *channel = NULL;
+
+	ZEND_PARSE_PARAMETERS_START(0, 1)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_STR_OR_NULL(channel)
+	ZEND_PARSE_PARAMETERS_END();
+	call_string_or_null(&call, channel);
+	ephpm_call_run(&call, EPHPM_CALL_WS_COUNT, return_value);
+}
+
+static ZEND_FUNCTION(ephpm_ws_members)
+{
+	struct ephpm_call call = {0};
+	zend_string *channel;
+	zend_long limit = 1000;
+
+	ZEND_PARSE_PARAMETERS_START(1, 2)
+		Z_PARAM_STR(channel)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_LONG(limit)
+	ZEND_PARSE_PARAMETERS_END();
+	ephpm_call_string(&call, channel);
+	ephpm_call_int(&call, limit);
+	ephpm_call_run(&call, EPHPM_CALL_WS_MEMBERS, return_value);
+}
+
+static const zend_function_entry functions[] = {
+	ZEND_FE(ephpm_ws_send, arginfo_send)
+	ZEND_FE(ephpm_ws_connection_send, arginfo_connection_send)
+	ZEND_FE(ephpm_ws_subscribe, arginfo_channel)
+	ZEND_FE(ephpm_ws_connection_subscribe, arginfo_connection_channel)
+	ZEND_FE(ephpm_ws_unsubscribe, arginfo_channel)
+	ZEND_FE(ephpm_ws_connection_unsubscribe, arginfo_connection_channel)
+	ZEND_FE(ephpm_ws_broadcast, arginfo_broadcast)
+	ZEND_FE(ephpm_ws_close, arginfo_close)
+	ZEND_FE(ephpm_ws_connection_close, arginfo_connection_close)
+	ZEND_FE(ephpm_ws_count, arginfo_count)
+	ZEND_FE(ephpm_ws_members, arginfo_members)
+	ZEND_FE_END
+};
+
+const zend_function_entry *ephpm_functions = functions;

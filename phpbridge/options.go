@@ -1,0 +1,102 @@
+package phpbridge
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Errors of Serve. A worker's death is a *CrashError.
+var (
+	// ErrBusy means that no worker came free: the backlog was full, or the
+	// request waited longer than Options.BacklogWait.
+	ErrBusy = errors.New("phpbridge: no free worker")
+	// ErrTimeout means that the script ran over Request.Timeout and its worker
+	// was killed.
+	ErrTimeout = errors.New("phpbridge: script over its time limit")
+	// ErrTooLarge means that the request's variables do not fit a job.
+	ErrTooLarge = errors.New("phpbridge: request variables too large")
+	// ErrClosed is returned after Close began.
+	ErrClosed = errors.New("phpbridge: pool is closed")
+)
+
+// A CrashError says that the worker died, or broke the protocol and was killed,
+// before it had answered.
+type CrashError struct {
+	Slot   int
+	Reason string // "signal 11 (segmentation fault)", "exit status 3", "protocol: …"
+}
+
+func (e *CrashError) Error() string {
+	return fmt.Sprintf("phpbridge: worker in slot %d died: %s", e.Slot, e.Reason)
+}
+
+// Options sizes a pool and configures its PHP.
+type Options struct {
+	// MinWorkers is how many general workers are kept ready, at least 1.
+	MinWorkers int
+	// MaxWorkers is how many general workers may run, at least MinWorkers.
+	// Equal to MinWorkers the pool is static. On top of them, up to a quarter
+	// (at least one) for each class are forked while that class waits and all
+	// general workers are busy with the other.
+	MaxWorkers int
+	// WorkerIdle ends a worker above MinWorkers that had nothing to do for
+	// this long. Zero means 10 seconds.
+	WorkerIdle time.Duration
+	// MaxRequests replaces a worker after this many requests. Zero means never.
+	MaxRequests int
+	// Backlog is how many requests of a class may wait for a job; one more is
+	// ErrBusy. Zero means none may wait.
+	Backlog int
+	// BacklogWait is how long a request may wait for a worker. Zero means 30
+	// seconds.
+	BacklogWait time.Duration
+
+	// INIFile replaces the system's php.ini. Empty means the system's.
+	INIFile string
+	// INI is set after php.ini and conf.d and beats them, in order.
+	INI []INI
+	// Extensions are loaded at start, by name or path.
+	Extensions []string
+	// SAPIName is what PHP_SAPI and php_sapi_name() say. Empty means "ephpm".
+	SAPIName string
+
+	// Log gets life cycle, crashes and what PHP logs. It must not be nil.
+	Log *slog.Logger
+}
+
+// INI is one php.ini directive.
+type INI struct{ Name, Value string }
+
+// checked fills in defaults and refuses what cannot work.
+func (o Options) checked() (Options, error) {
+	if o.WorkerIdle == 0 {
+		o.WorkerIdle = 10 * time.Second
+	}
+	if o.BacklogWait == 0 {
+		o.BacklogWait = 30 * time.Second
+	}
+	switch {
+	case o.Log == nil:
+		return o, errors.New("phpbridge: Options.Log is nil")
+	case o.MinWorkers < 1:
+		return o, fmt.Errorf("phpbridge: MinWorkers is %d, at least 1 is needed", o.MinWorkers)
+	case o.MaxWorkers < o.MinWorkers:
+		return o, fmt.Errorf("phpbridge: MaxWorkers is %d, less than MinWorkers %d", o.MaxWorkers, o.MinWorkers)
+	case o.MaxWorkers > MaxWorkers:
+		return o, fmt.Errorf("phpbridge: MaxWorkers is %d, at most %d are possible", o.MaxWorkers, MaxWorkers)
+	case o.MaxRequests < 0 || o.Backlog < 0:
+		return o, errors.New("phpbridge: MaxRequests and Backlog cannot be negative")
+	}
+	for _, e := range o.INI {
+		if strings.ContainsAny(e.Name, "=\"'\r\n\x00[];") || strings.ContainsAny(e.Value, "\r\n\x00") {
+			return o, fmt.Errorf("phpbridge: ini entry %q = %q: line breaks and quotes in names are impossible", e.Name, e.Value)
+		}
+	}
+	return o, nil
+}
+
+// MaxWorkers is the largest possible Options.MaxWorkers.
+const MaxWorkers = 512

@@ -1,0 +1,292 @@
+package phpbridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// prefetch is how many jobs more than workers a class has at least: what waits
+// in shared memory needs no wake-up when a worker comes free.
+const prefetch = 64
+
+// A Pool runs PHP scripts in worker processes. All methods may be called from
+// any goroutine; Close ends it.
+type Pool struct {
+	options   Options
+	log       *slog.Logger
+	memory    *memory
+	completer *completer
+	jobs      []*job
+	clock     time.Time // the moment of
+	clockNS   int64     // this CLOCK_MONOTONIC
+	masks     [classes]slotSet
+	ranges    [classes + 1]slotRange // general slots, then the reserve of each class
+
+	pressured chan struct{} // work waits and no worker sleeps
+	growable  atomic.Bool   // false: pressure would change nothing
+	messages  chan message  // from the zygote; closed when it has gone
+	stop      chan struct{} // ends manage
+	managed   chan struct{} // closed when manage has ended
+	stderr    sync.WaitGroup
+
+	mu       sync.Mutex // guards the following
+	push     uint32     // generation of the last submission
+	backlogs [classes]backlog
+	slots    []slot
+	want     [classes + 1]int // workers of each range
+	zygote   *zygote
+	closing  bool
+	idle     chan struct{} // closed when closing and no job is held
+	refused  [classes]uint64
+	counts   counts
+}
+
+// counts are the totals in Stats.
+type counts struct{ spawns, recycles, crashes, timeouts uint64 }
+
+// New starts PHP and the first workers, and returns when PHP can serve.
+func New(o Options) (*Pool, error) {
+	o, err := o.checked()
+	if err != nil {
+		return nil, err
+	}
+	reserve := max(1, o.MaxWorkers/4)
+	perClass := o.MaxWorkers + reserve + max(prefetch, o.MaxWorkers)
+	p := &Pool{
+		options:   o,
+		log:       o.Log,
+		pressured: make(chan struct{}, 1),
+		messages:  make(chan message),
+		stop:      make(chan struct{}),
+		managed:   make(chan struct{}),
+		idle:      make(chan struct{}),
+	}
+	p.layOut(reserve)
+	if p.memory, err = newMemory(perClass*int(classes), o.MaxRequests); err != nil {
+		return nil, err
+	}
+	for class := range classes {
+		p.backlogs[class].limit = o.MaxWorkers + o.Backlog
+		for range perClass {
+			p.addJob(class)
+		}
+	}
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return nil, fmt.Errorf("monotonic clock: %w", err)
+	}
+	p.clock, p.clockNS = time.Now(), ts.Nano()
+	return p, p.start()
+}
+
+// layOut divides the slots: general workers take any class, those of a reserve
+// only theirs, and run only while it would starve.
+func (p *Pool) layOut(reserve int) {
+	p.ranges[general] = slotRange{0, p.options.MaxWorkers}
+	all := newSlotSet(0, p.options.MaxWorkers)
+	at := p.options.MaxWorkers
+	for class := range classes {
+		p.ranges[1+class] = slotRange{at, at + reserve}
+		p.masks[class] = all.union(newSlotSet(at, at+reserve))
+		at += reserve
+	}
+	p.slots = make([]slot, at)
+	p.want[general] = p.options.MinWorkers
+}
+
+func (p *Pool) addJob(class Class) {
+	j := newJob(p.memory, len(p.jobs), class)
+	j.timer = time.AfterFunc(time.Hour, func() { p.check(j) })
+	j.timer.Stop()
+	p.jobs = append(p.jobs, j)
+	p.backlogs[class].free = append(p.backlogs[class].free, j)
+}
+
+func (p *Pool) start() (err error) {
+	if p.completer, err = newCompleter(); err != nil {
+		p.memory.close()
+		return err
+	}
+	if p.zygote, err = p.newZygote(); err != nil {
+		_ = p.completer.file.Close() // nobody reads it yet
+		p.memory.close()
+		return err
+	}
+	p.log.Info("PHP started", "version", p.zygote.php, "opcache", p.zygote.opcache,
+		"workers", p.options.MinWorkers, "max_workers", p.options.MaxWorkers)
+	if !p.zygote.opcache {
+		p.log.Warn("OPcache is off, every request compiles its scripts", "hint", "install the opcache extension or set opcache.enable=1")
+	}
+	go p.completer.run(p)
+	go p.manage()
+	return nil
+}
+
+func (p *Pool) newZygote() (*zygote, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("stderr of the zygote: %w", err)
+	}
+	p.stderr.Go(func() { readLines(r, func(line string) { p.log.Warn("PHP message", "text", line) }) })
+	defer w.Close() //nolint:errcheck // the zygote has its own copy
+	return startZygote(&p.options, p.memory, p.completer.file, w)
+}
+
+// Serve runs one script and writes what it answers to w, flushing where the
+// script flushes. It returns when the worker has shut the request down, or with
+//
+//   - ErrBusy, ErrClosed or ErrTooLarge, when the script was not run,
+//   - ErrTimeout or a *CrashError, when it did not come to its end: what was
+//     written to w until then is not the whole answer,
+//   - ctx.Err(), when the client left. If the script was running already, it
+//     was told (PHP's ignore_user_abort decides) and ran to its end.
+//
+// PHP's own fatal errors are answers, not errors.
+func (p *Pool) Serve(ctx context.Context, w http.ResponseWriter, r *Request) (Result, error) {
+	if len(r.Vars) > requestSize-bodyMin {
+		return Result{}, ErrTooLarge
+	}
+	start := time.Now()
+	busyAt := start.Add(p.options.BacklogWait)
+	j, err := p.acquire(ctx, r.Class, busyAt)
+	if err != nil {
+		return Result{Queued: time.Since(start)}, err
+	}
+	x := newExchange(p, j, r, w)
+	defer x.free()
+	if err := x.begin(); err != nil {
+		p.release(j)
+		return Result{}, err
+	}
+	p.submit(j, busyAt, r.Timeout)
+	err = x.run(ctx)
+	result := x.result(start)
+	if x.through {
+		p.release(j)
+	} else {
+		p.abandon(j)
+	}
+	return result, p.count(err)
+}
+
+func (p *Pool) count(err error) error {
+	if errors.Is(err, ErrTimeout) {
+		p.mu.Lock()
+		p.counts.timeouts++
+		p.mu.Unlock()
+	}
+	return err
+}
+
+// submit puts a loaded job into its class's queue and wakes a worker, if one
+// sleeps.
+func (p *Pool) submit(j *job, busyAt time.Time, run time.Duration) {
+	p.mu.Lock()
+	p.push++
+	j.generation = p.push
+	j.submitted = time.Now()
+	j.setState(newJobState(j.generation, 0, stateReady))
+	queued := p.memory.push(j.class, uint64(j.generation)<<32|uint64(j.index))
+	p.mu.Unlock()
+	p.arm(j, busyAt, run)
+	if !queued {
+		return // full of withdrawn jobs, so no worker took any for long: busy
+	}
+	if !p.memory.wake(&p.masks[j.class]) && p.growable.Load() {
+		select {
+		case p.pressured <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// kill ends the worker in a slot, whatever it does.
+func (p *Pool) kill(slot int, sig syscall.Signal) {
+	if slot >= len(p.slots) {
+		return // a worker wrote nonsense
+	}
+	p.mu.Lock()
+	z, generation := p.zygote, p.slots[slot].generation
+	p.mu.Unlock()
+	if z == nil {
+		return // all its workers are dead
+	}
+	if err := z.kill(slot, generation, sig); err != nil {
+		p.log.Error("cannot kill a worker", "slot", slot, "error", err)
+	}
+}
+
+// Close refuses new requests and waits for those that run or wait. When ctx
+// ends it kills what is left. It returns when PHP has ended, and ctx.Err() if
+// it had to kill.
+func (p *Pool) Close(ctx context.Context) error {
+	p.mu.Lock()
+	if p.closing {
+		p.mu.Unlock()
+		return ErrClosed
+	}
+	p.closing = true
+	if p.idleLocked() {
+		p.signalIdle()
+	}
+	p.mu.Unlock()
+
+	var err error
+	select {
+	case <-p.idle:
+	case <-ctx.Done():
+		err = ctx.Err()
+		p.killAll()
+		<-p.idle
+	}
+	close(p.stop)
+	<-p.managed
+	p.stderr.Wait()
+	p.completer.close()
+	for _, j := range p.jobs {
+		j.timer.Stop()
+	}
+	p.memory.close()
+	return err
+}
+
+// signalIdle needs mu.
+func (p *Pool) signalIdle() {
+	select {
+	case <-p.idle:
+	default:
+		close(p.idle)
+	}
+}
+
+// killAll ends every worker and lets those who wait for one go.
+func (p *Pool) killAll() {
+	p.mu.Lock()
+	for i := range p.backlogs {
+		b := &p.backlogs[i]
+		for _, w := range b.waiters {
+			close(w.job)
+		}
+		b.waiters = nil
+	}
+	for _, j := range p.jobs {
+		j.withdraw(ErrClosed)
+	}
+	if p.idleLocked() {
+		p.signalIdle()
+	}
+	p.mu.Unlock()
+	for i := range p.slots {
+		p.kill(i, syscall.SIGKILL)
+	}
+}

@@ -1,0 +1,43 @@
+/* Records from the worker to the front, and the values of host calls. */
+#ifndef EPHPM_RECORD_H
+#define EPHPM_RECORD_H
+
+#include "compat.h"
+#include "shared.h"
+
+/* Everything that one worker process knows. */
+struct ephpm_worker {
+	struct ephpm_shared shared;
+	struct ephpm_work work;
+	uint32_t slot;
+	uint32_t turn;      /* whose class is looked at first */
+	bool in_request;    /* work is valid: records may be sent */
+	char *process_name; /* argv[0], for ps */
+	size_t process_name_size;
+};
+
+extern struct ephpm_worker ephpm_worker;
+
+/* Appends a record to the response. The front sees it at the latest with the
+ * next notify. */
+void ephpm_record_send(uint8_t type, const void *data, size_t len);
+
+/* Publishes all records and wakes the front. */
+void ephpm_record_notify(void);
+
+/* A host call under construction: request memory. */
+struct ephpm_call {
+	smart_str values;
+	uint16_t count;
+};
+
+void ephpm_call_null(struct ephpm_call *c);
+void ephpm_call_bool(struct ephpm_call *c, bool value);
+void ephpm_call_int(struct ephpm_call *c, zend_long value);
+void ephpm_call_string(struct ephpm_call *c, const zend_string *value);
+
+/* Sends the call, frees it, waits for the answer and stores it. An answer that
+ * throws leaves return_value as it is and the exception pending. */
+void ephpm_call_run(struct ephpm_call *c, uint16_t function, zval *return_value);
+
+#endif

@@ -1,0 +1,355 @@
+#include "sapi.h"
+
+#include <unistd.h>
+
+/* The variables that the SAPI layer itself needs. */
+struct request_vars {
+	const char *method, *query, *uri, *script, *type, *cookie, *authorization;
+};
+
+/* Steps through the variables of the current request. NULL name: no more. */
+struct var {
+	const char *name, *value;
+	size_t name_len, value_len;
+};
+
+static const uint8_t *next_var(const uint8_t *at, const uint8_t *end, struct var *v)
+{
+	uint16_t n;
+	uint32_t m;
+
+	if (end - at < EPHPM_VAR_HEADER) {
+		v->name = NULL;
+		return end;
+	}
+	memcpy(&n, at, sizeof(n));
+	memcpy(&m, at + sizeof(n), sizeof(m));
+	v->name = (const char *)at + EPHPM_VAR_HEADER;
+	v->name_len = n;
+	v->value = v->name + n + 1;
+	v->value_len = m;
+	return (const uint8_t *)v->value + m + 1;
+}
+
+static const uint8_t *vars_end(void)
+{
+	return ephpm_worker.work.request + ephpm_worker.work.job->vars_len;
+}
+
+/* A later variable of the same name wins, as it does in $_SERVER. */
+static const char *find_var(const char *name, size_t len)
+{
+	const uint8_t *at = ephpm_worker.work.request, *end = vars_end();
+	const char *value = NULL;
+	struct var v;
+
+	for (at = next_var(at, end, &v); v.name; at = next_var(at, end, &v)) {
+		if (v.name_len == len && !memcmp(v.name, name, len)) {
+			value = v.value;
+		}
+	}
+	return value;
+}
+
+static size_t ephpm_ub_write(const char *str, size_t len)
+{
+	if (!ephpm_worker.in_request) {
+		return len; /* PHP's own start-up messages go to the log instead */
+	}
+	if (ephpm_work_aborted(&ephpm_worker.work)) {
+		php_handle_aborted_connection();
+		return len;
+	}
+	ephpm_record_send(EPHPM_REC_OUTPUT, str, len);
+	return len;
+}
+
+static void ephpm_flush(void *context)
+{
+	(void)context;
+	if (!ephpm_worker.in_request) {
+		return;
+	}
+	sapi_send_headers();
+	if (ephpm_work_aborted(&ephpm_worker.work)) {
+		php_handle_aborted_connection();
+		return;
+	}
+	ephpm_record_send(EPHPM_REC_FLUSH, NULL, 0);
+	ephpm_record_notify();
+}
+
+static int ephpm_send_headers(sapi_headers_struct *headers)
+{
+	smart_str out = {0};
+	uint16_t status = (uint16_t)headers->http_response_code, n = 0;
+	zend_llist_position position;
+	sapi_header_struct *h;
+
+	if (!ephpm_worker.in_request) {
+		return SAPI_HEADER_SENT_SUCCESSFULLY;
+	}
+	if (headers->http_response_code < 0 || headers->http_response_code > UINT16_MAX) {
+		status = 0; /* out of range: the front refuses it */
+	}
+	smart_str_appendl(&out, (const char *)&status, sizeof(status));
+	smart_str_appendl(&out, (const char *)&n, sizeof(n));
+	for (h = zend_llist_get_first_ex(&headers->headers, &position); h && n < UINT16_MAX;
+		 h = zend_llist_get_next_ex(&headers->headers, &position)) {
+		uint32_t len = (uint32_t)h->header_len;
+		if (!h->header_len || smart_str_get_len(&out) + len > EPHPM_HEADERS_MAX - 64) {
+			continue;
+		}
+		smart_str_appendl(&out, (const char *)&len, sizeof(len));
+		smart_str_appendl(&out, h->header, len);
+		n++;
+	}
+	memcpy(ZSTR_VAL(out.s) + sizeof(status), &n, sizeof(n));
+	ephpm_record_send(EPHPM_REC_HEADERS, ZSTR_VAL(out.s), ZSTR_LEN(out.s));
+	smart_str_free(&out);
+	return SAPI_HEADER_SENT_SUCCESSFULLY;
+}
+
+/* Has the front put the next part of the body into the job. False at the end,
+ * which needs no question: the length is known before the request starts. */
+static bool more_body(struct ephpm_work *w)
+{
+	if (w->body_ahead <= 0) {
+		return false;
+	}
+	ephpm_record_send(EPHPM_REC_READ, NULL, 0);
+	ephpm_record_notify();
+	w->body_here = ephpm_work_answer(w);
+	w->body_taken = 0;
+	w->body_ahead = w->body_here ? w->body_ahead - w->body_here : 0;
+	return w->body_here > 0;
+}
+
+/* Gives PHP the next bytes of the body. It takes less than it asked for as the
+ * end. */
+static size_t ephpm_read_post(char *buffer, size_t count)
+{
+	struct ephpm_work *w = &ephpm_worker.work;
+	size_t done = 0;
+
+	while (done < count && (w->body_taken < w->body_here || more_body(w))) {
+		size_t n = MIN(count - done, w->body_here - w->body_taken);
+		memcpy(buffer + done, w->request + w->job->body_off + w->body_taken, n);
+		w->body_taken += n;
+		done += n;
+	}
+	return done;
+}
+
+static char *ephpm_read_cookies(void)
+{
+	return (char *)find_var(ZEND_STRL("HTTP_COOKIE"));
+}
+
+static void ephpm_register_variables(zval *array)
+{
+	struct var v;
+	const uint8_t *at = ephpm_worker.work.request, *end = vars_end();
+
+	for (at = next_var(at, end, &v); v.name; at = next_var(at, end, &v)) {
+		size_t len = v.value_len;
+		if (sapi_module.input_filter(PARSE_SERVER, v.name, (char **)&v.value, len, &len)) {
+			php_register_variable_safe(v.name, v.value, len, array);
+		}
+	}
+}
+
+static char *ephpm_getenv(const char *name, size_t len)
+{
+	return ephpm_worker.in_request ? (char *)find_var(name, len) : NULL;
+}
+
+static void ephpm_log_message(const char *message, int priority)
+{
+	smart_str out = {0};
+	size_t len = strlen(message);
+
+	if (!ephpm_worker.in_request) {
+		fprintf(stderr, "%s\n", message);
+		return;
+	}
+	if (len > EPHPM_LOG_MAX - 1) {
+		len = EPHPM_LOG_MAX - 1;
+	}
+	smart_str_appendc(&out, (char)priority);
+	smart_str_appendl(&out, message, len);
+	ephpm_record_send(EPHPM_REC_LOG, ZSTR_VAL(out.s), ZSTR_LEN(out.s));
+	smart_str_free(&out);
+}
+
+static int ephpm_module_startup(sapi_module_struct *module)
+{
+	(void)module;
+	return SUCCESS;
+}
+
+static int ephpm_deactivate(void)
+{
+	return SUCCESS;
+}
+
+/* php.ini and conf.d beat these, the front's entries beat those. They are what
+ * a web server wants, whatever the embed library was built with. */
+static void ephpm_ini_defaults(HashTable *configuration)
+{
+	static const char *const defaults[][2] = {
+		{"display_errors", "0"},
+		{"log_errors", "1"},
+		{"html_errors", "1"},
+		{"implicit_flush", "0"},
+		{"output_buffering", "4096"},
+		{"register_argc_argv", "0"},
+		{"max_execution_time", "30"},
+		{"max_input_time", "-1"},
+	};
+	zval value;
+
+	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+		ZVAL_NEW_STR(&value, zend_string_init(defaults[i][1], strlen(defaults[i][1]), 1));
+		zend_hash_str_update(configuration, defaults[i][0], strlen(defaults[i][0]), &value);
+	}
+}
+
+static sapi_module_struct ephpm_sapi = {
+	.pretty_name = "ephpm",
+	.startup = ephpm_module_startup,
+	.deactivate = ephpm_deactivate,
+	.ub_write = ephpm_ub_write,
+	.flush = ephpm_flush,
+	.getenv = ephpm_getenv,
+	.send_headers = ephpm_send_headers,
+	.read_post = ephpm_read_post,
+	.read_cookies = ephpm_read_cookies,
+	.register_server_variables = ephpm_register_variables,
+	.log_message = ephpm_log_message,
+	.ini_defaults = ephpm_ini_defaults,
+};
+
+/* OPcache starts only under the SAPI names that it knows, and ours is not among
+ * them. Modules start before OPcache does, so it is given a known name here;
+ * ephpm_sapi_startup puts ours back. */
+static PHP_MINIT_FUNCTION(ephpm)
+{
+	(void)type;
+	(void)module_number;
+	sapi_module.name = "fpm-fcgi";
+	return SUCCESS;
+}
+
+static PHP_MINFO_FUNCTION(ephpm)
+{
+	(void)zend_module;
+	php_info_print_table_start();
+	php_info_print_table_row(2, "ephpm", "enabled");
+	php_info_print_table_end();
+}
+
+static zend_module_entry ephpm_module = {
+	STANDARD_MODULE_HEADER,
+	.name = "ephpm",
+	.module_startup_func = PHP_MINIT(ephpm),
+	.info_func = PHP_MINFO(ephpm),
+	.version = PHP_VERSION,
+	STANDARD_MODULE_PROPERTIES,
+};
+
+bool ephpm_sapi_startup(const struct ephpm_sapi_config *config)
+{
+	/* Addresses in libphp are taken here and not in the static tables above:
+	 * they are known only once the library was loaded; see weak.h. */
+	ephpm_sapi.name = (char *)config->name;
+	ephpm_sapi.sapi_error = zend_error;
+	ephpm_sapi.default_post_reader = NULL;
+	ephpm_sapi.php_ini_ignore_cwd = 1;
+	if (*config->ini_file) {
+		ephpm_sapi.php_ini_path_override = (char *)config->ini_file;
+	}
+	ephpm_module.functions = ephpm_functions;
+
+	zend_signal_startup();
+	sapi_startup(&ephpm_sapi); /* clears ini_entries */
+	ephpm_sapi.ini_entries = (char *)config->ini_entries;
+	if (php_module_startup(&ephpm_sapi, &ephpm_module) == FAILURE) {
+		return false;
+	}
+	sapi_module.name = (char *)config->name;
+	return true;
+}
+
+static void fill_request_info(const struct request_vars *v)
+{
+	SG(server_context) = &ephpm_worker;
+	SG(request_info).request_method = v->method;
+	SG(request_info).query_string = (char *)v->query;
+	SG(request_info).request_uri = (char *)v->uri;
+	SG(request_info).path_translated = (char *)v->script;
+	SG(request_info).content_type = v->type;
+	SG(request_info).content_length = ephpm_worker.work.job->body_len;
+	SG(request_info).cookie_data = (char *)v->cookie;
+	SG(request_info).proto_num = 1001;
+	SG(sapi_headers).http_response_code = 200;
+	php_handle_auth_data(v->authorization);
+}
+
+static void read_request_vars(struct request_vars *r)
+{
+	static const struct {
+		const char *name;
+		size_t len, offset;
+	} wanted[] = {
+		{ZEND_STRL("REQUEST_METHOD"), offsetof(struct request_vars, method)},
+		{ZEND_STRL("QUERY_STRING"), offsetof(struct request_vars, query)},
+		{ZEND_STRL("REQUEST_URI"), offsetof(struct request_vars, uri)},
+		{ZEND_STRL("SCRIPT_FILENAME"), offsetof(struct request_vars, script)},
+		{ZEND_STRL("CONTENT_TYPE"), offsetof(struct request_vars, type)},
+		{ZEND_STRL("HTTP_COOKIE"), offsetof(struct request_vars, cookie)},
+		{ZEND_STRL("HTTP_AUTHORIZATION"), offsetof(struct request_vars, authorization)},
+	};
+	struct var v;
+	const uint8_t *at = ephpm_worker.work.request, *end = vars_end();
+
+	for (at = next_var(at, end, &v); v.name; at = next_var(at, end, &v)) {
+		for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+			if (v.name_len == wanted[i].len && !memcmp(v.name, wanted[i].name, v.name_len)) {
+				*(const char **)((char *)r + wanted[i].offset) = v.value;
+				break;
+			}
+		}
+	}
+}
+
+void ephpm_sapi_run(void)
+{
+	struct request_vars vars = {0};
+
+	ephpm_worker.in_request = true;
+	read_request_vars(&vars);
+	fill_request_info(&vars);
+	zend_first_try
+	{
+		if (php_request_startup() == SUCCESS) {
+			zend_file_handle script;
+			zend_stream_init_filename(&script, vars.script ? vars.script : "");
+			script.primary_script = true;
+			php_execute_script(&script);
+			zend_destroy_file_handle(&script);
+		} else {
+			SG(sapi_headers).http_response_code = 500;
+		}
+	}
+	zend_end_try();
+	php_request_shutdown(NULL);
+#ifdef ZEND_SIGNALS
+	/* Handlers are in place from the first request on: leave them there. */
+	SIGG(reset) = 0;
+#endif
+	ephpm_work_done(&ephpm_worker.work, ephpm_worker.slot);
+	ephpm_record_send(EPHPM_REC_END, NULL, 0);
+	ephpm_worker.in_request = false;
+	ephpm_record_notify();
+}

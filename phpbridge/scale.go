@@ -1,0 +1,91 @@
+package phpbridge
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// grow adds workers for requests that have waited too long, and reports whether
+// it should look again soon.
+func (p *Pool) grow() (again bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for class := range classes {
+		waiting, late := p.waitingLocked(class)
+		again = again || waiting > 0
+		if !late {
+			continue
+		}
+		slots := p.ranges[general]
+		if n := p.want[general]; n < slots.to-slots.from {
+			p.want[general] = min(slots.to-slots.from, n+max(1, min(n, waiting)))
+			continue
+		}
+		// Every general worker that may run does. If one of them has this
+		// class, it is not starving.
+		r := 1 + int(class)
+		if reserve := p.ranges[r]; p.want[r] < reserve.to-reserve.from && !p.runningLocked(class, slots) {
+			p.want[r]++
+		}
+	}
+	p.fillLocked()
+	return again && p.growableLocked()
+}
+
+// waitingLocked counts the jobs of a class that no worker has taken. late is
+// true if one has waited for longer than growAfter.
+func (p *Pool) waitingLocked(class Class) (n int, late bool) {
+	now := time.Now()
+	for _, j := range p.jobs {
+		if j.class == class && j.state().phase() == stateReady {
+			n++
+			late = late || now.Sub(j.submitted) >= growAfter
+		}
+	}
+	return n, late
+}
+
+// runningLocked reports whether a worker of the range runs a job of the class.
+func (p *Pool) runningLocked(class Class, slots slotRange) bool {
+	for _, j := range p.jobs {
+		if s := j.state(); j.class == class && s.phase() == stateTaken &&
+			s.slot() >= slots.from && s.slot() < slots.to {
+			return true
+		}
+	}
+	return false
+}
+
+// shrink ends workers that are above the minimum and have had nothing to do.
+func (p *Pool) shrink() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for r, slots := range p.ranges {
+		least := 0
+		if r == general {
+			least = p.options.MinWorkers
+		}
+		for i := slots.to - 1; i >= slots.from; i-- {
+			if p.idleForLocked(i, now) >= p.options.WorkerIdle && p.want[r] > least {
+				p.want[r]--
+				p.stopLocked(i)
+			}
+		}
+	}
+	p.growable.Store(p.growableLocked())
+}
+
+// idleForLocked returns for how long the worker has slept without serving.
+func (p *Pool) idleForLocked(i int, now time.Time) time.Duration {
+	s := &p.slots[i]
+	if s.status != slotRunning {
+		return -1
+	}
+	served := atomic.LoadUint64(u64(&p.memory.slots[i].served))
+	asleep := atomic.LoadUint64(u64(&p.memory.pool.sleepers[i/64]))&(1<<(i%64)) != 0
+	if served != s.served || !asleep || s.idleSince.IsZero() {
+		s.served, s.idleSince = served, now
+	}
+	return now.Sub(s.idleSince)
+}

@@ -1,0 +1,178 @@
+package phpbridge
+
+// #include "wire.h"
+import "C"
+
+import (
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// general is the range of the workers that take any class; 1+class is that of
+// a class's reserve.
+const general = 0
+
+// A slotRange is the slots from..to-1.
+type slotRange struct{ from, to int }
+
+type slotStatus uint8
+
+const (
+	slotEmpty slotStatus = iota
+	slotRunning
+	slotStopping // told to end when idle
+)
+
+// A slot is a place for a worker. It is guarded by Pool.mu.
+type slot struct {
+	status     slotStatus
+	generation uint32 // of the worker in it, so that late news of another is known
+	started    time.Time
+	served     uint64    // at the last look
+	idleSince  time.Time // not served and asleep since
+}
+
+// fill forks what is missing of the wanted workers.
+func (p *Pool) fill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fillLocked()
+}
+
+func (p *Pool) fillLocked() {
+	if p.zygote == nil {
+		return
+	}
+	for r, slots := range p.ranges {
+		missing := p.want[r]
+		for i := slots.from; i < slots.to; i++ {
+			if p.slots[i].status != slotEmpty {
+				missing--
+			}
+		}
+		for i := slots.from; i < slots.to && missing > 0; i++ {
+			if p.slots[i].status == slotEmpty {
+				p.forkLocked(i, r)
+				missing--
+			}
+		}
+	}
+	p.growable.Store(p.growableLocked())
+}
+
+func (p *Pool) growableLocked() bool {
+	for r, slots := range p.ranges {
+		if p.want[r] < slots.to-slots.from {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Pool) forkLocked(i, r int) {
+	stderr, theirs, err := os.Pipe()
+	if err != nil {
+		p.log.Error("cannot fork a worker", "slot", i, "error", err)
+		return // the next look tries again
+	}
+	s := &p.slots[i]
+	s.generation++
+	s.status, s.started, s.served, s.idleSince = slotRunning, time.Now(), 0, time.Time{}
+	shared := &p.memory.slots[i]
+	mask := uint32(1<<classes - 1)
+	if r != general {
+		mask = 1 << (r - 1)
+	}
+	atomic.StoreUint32(u32(&shared.classes), mask)
+	atomic.StoreUint32(u32(&shared.stop), 0)
+	atomic.StoreUint32(u32(&shared.job), 0)
+	atomic.StoreUint64(u64(&shared.served), 0)
+	err = p.zygote.fork(i, s.generation, theirs)
+	_ = theirs.Close() // the message has its own copy
+	if err != nil {
+		_ = stderr.Close() // nobody writes to it
+		s.status = slotEmpty
+		p.log.Error("cannot fork a worker", "slot", i, "error", err)
+		return
+	}
+	p.counts.spawns++
+	p.stderr.Go(func() { readLines(stderr, p.stderrLine(i)) })
+}
+
+// died takes note of the end of a worker: its job is told, and another worker
+// takes its place.
+func (p *Pool) died(i int, generation uint32, how string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &p.slots[i]
+	if s.generation != generation || s.status == slotEmpty {
+		return
+	}
+	p.forgetLocked(i, how)
+	served := atomic.LoadUint64(u64(&p.memory.slots[i].served))
+	switch {
+	case s.status == slotStopping:
+	case how == exitRecycled:
+		p.counts.recycles++
+	default:
+		p.counts.crashes++
+	}
+	newborn := served == 0 && time.Since(s.started) < retryAfter && how != exitRecycled
+	s.status = slotEmpty
+	if !newborn { // otherwise the next look forks: no more than one a second
+		p.fillLocked()
+	}
+	// What the dead one was woken for, or meant to ring for, is still there.
+	p.completer.ring()
+	for class := range classes {
+		if !p.memory.queueEmpty(class) {
+			p.memory.wake(&p.masks[class])
+		}
+	}
+}
+
+// exitRecycled is how a worker ends that has served Options.MaxRequests.
+var exitRecycled = describe(syscall.WaitStatus(C.EPHPM_EXIT_RECYCLED << 8))
+
+// forgetLocked removes a dead worker's traces from shared memory, and its hold
+// on a job.
+func (p *Pool) forgetLocked(i int, how string) {
+	atomic.AndUint64(u64(&p.memory.pool.sleepers[i/64]), ^(uint64(1) << (i % 64)))
+	atomic.StoreUint32(u32(&p.memory.slots[i].job), 0)
+	for _, j := range p.jobs {
+		if !j.heldBy(i) {
+			continue
+		}
+		p.logDeathLocked(i, j, how)
+		if j.orphan {
+			p.releaseLocked(j)
+			continue
+		}
+		j.death.Store(&how)
+		j.notify()
+	}
+}
+
+func (p *Pool) logDeathLocked(i int, j *job, how string) {
+	r := j.current.Load()
+	if r == nil || j.state().phase() == stateDone {
+		return
+	}
+	reason := "died"
+	if j.state().phase() == stateKilled {
+		reason = "killed"
+	}
+	s := &p.slots[i]
+	p.log.Error("worker ended within a request", "how", how, "reason", reason, "slot", i,
+		"site", r.Site, "script", r.Script, "request", r.ID,
+		"age", time.Since(s.started).Round(time.Millisecond),
+		"served", atomic.LoadUint64(u64(&p.memory.slots[i].served)))
+}
+
+func (p *Pool) stopLocked(i int) {
+	p.slots[i].status = slotStopping
+	atomic.StoreUint32(u32(&p.memory.slots[i].stop), 1)
+	p.memory.ring(i)
+}

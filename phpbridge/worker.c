@@ -1,0 +1,40 @@
+#include "worker.h"
+
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "sapi.h"
+
+static void set_name(uint32_t slot)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "ephpm-php-%u", slot);
+	prctl(PR_SET_NAME, name, 0, 0, 0);
+	if (ephpm_worker.process_name) {
+		snprintf(ephpm_worker.process_name, ephpm_worker.process_name_size, "ephpm: worker %u", slot);
+	}
+}
+
+void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot)
+{
+	struct ephpm_slot *me = &shared->slots[slot];
+	uint32_t max = shared->pool->max_requests;
+
+	ephpm_worker.shared = *shared;
+	ephpm_worker.slot = slot;
+	ephpm_worker.turn = slot;
+	set_name(slot);
+	ephpm_compat_child_init();
+
+	while (ephpm_shared_take(&ephpm_worker.shared, slot, &ephpm_worker.turn, &ephpm_worker.work)) {
+		ephpm_sapi_run();
+		__atomic_store_n(&me->job, 0, __ATOMIC_SEQ_CST);
+		uint64_t served = __atomic_add_fetch(&me->served, 1, __ATOMIC_SEQ_CST);
+		if (max && served >= max) {
+			_exit(EPHPM_EXIT_RECYCLED);
+		}
+	}
+	_exit(EPHPM_EXIT_STOPPED);
+}

@@ -1,0 +1,291 @@
+/* The zygote: starts PHP once and forks workers from there. The same binary
+ * becomes it when its environment says so, before the Go runtime starts. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sapi.h"
+#include "worker.h"
+
+/* Longest message on the control socket; php.ini entries may be long. */
+#define MESSAGE_MAX (128 * 1024)
+
+/* A worker as the zygote knows it. */
+struct child {
+	pid_t pid; /* 0: the slot is empty */
+	uint32_t generation;
+};
+
+struct zygote {
+	struct ephpm_shared shared;
+	int signals; /* signalfd of SIGCHLD */
+	struct child children[EPHPM_SLOTS];
+};
+
+static struct zygote zygote;
+static char buffer[sizeof(struct ephpm_message) + MESSAGE_MAX];
+
+static void send_message(uint32_t type, uint32_t slot, uint32_t generation, int32_t value,
+	const char *text, size_t len)
+{
+	struct ephpm_message m = {type, slot, generation, value};
+	struct iovec parts[] = {{&m, sizeof(m)}, {(char *)text, len}};
+	struct msghdr header = {.msg_iov = parts, .msg_iovlen = 2};
+
+	while (sendmsg(EPHPM_FD_CONTROL, &header, MSG_NOSIGNAL) < 0) {
+		if (errno != EINTR) {
+			_exit(1); /* the front has gone */
+		}
+	}
+}
+
+static void fail(const char *why)
+{
+	send_message(EPHPM_MSG_FAILED, 0, 0, 0, why, strlen(why));
+	_exit(1);
+}
+
+/* Receives one message and, if it carried one, a descriptor. Returns its length,
+ * 0 at the end of the socket. */
+static size_t receive(struct ephpm_message **m, int *fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = {buffer, sizeof(buffer) - 1};
+	struct msghdr header = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	ssize_t n;
+
+	*fd = -1;
+	do {
+		n = recvmsg(EPHPM_FD_CONTROL, &header, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < (ssize_t)sizeof(struct ephpm_message)) {
+		return 0;
+	}
+	struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	}
+	buffer[n] = 0;
+	*m = (struct ephpm_message *)buffer;
+	return (size_t)n;
+}
+
+/* Signals meant for the server reach the whole process group or control group.
+ * The front alone acts on them; a handler that does nothing, unlike SIG_IGN, is
+ * not inherited by programs that PHP starts. */
+static void ignored(int number)
+{
+	(void)number;
+}
+
+static void set_signals(void)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+	struct sigaction action = {.sa_handler = ignored, .sa_flags = SA_RESTART};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		sigaction(numbers[i], &action, NULL);
+	}
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void watch_children(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	zygote.signals = signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* What is different in a worker: no control socket, its own stderr, and an end
+ * with the zygote. */
+static void become_worker(uint32_t slot, int errors, pid_t parent)
+{
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) {
+		_exit(EPHPM_EXIT_STOPPED);
+	}
+	close(EPHPM_FD_CONTROL);
+	close(EPHPM_FD_SHARED);
+	close(zygote.signals);
+	if (errors >= 0) {
+		dup2(errors, STDERR_FILENO);
+		close(errors);
+	}
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	ephpm_worker_main(&zygote.shared, slot);
+}
+
+static void do_fork(const struct ephpm_message *m, int errors)
+{
+	if (m->slot >= EPHPM_SLOTS) {
+		fail("fork into a slot that does not exist");
+	}
+	pid_t parent = getpid();
+	pid_t pid = fork();
+	if (pid == 0) {
+		become_worker(m->slot, errors, parent);
+	}
+	if (errors >= 0) {
+		close(errors);
+	}
+	if (pid > 0) {
+		zygote.children[m->slot] = (struct child){pid, m->generation};
+	}
+	send_message(EPHPM_MSG_FORKED, m->slot, m->generation, pid, NULL, 0);
+}
+
+static void do_kill(const struct ephpm_message *m)
+{
+	if (m->slot >= EPHPM_SLOTS) {
+		return;
+	}
+	const struct child *c = &zygote.children[m->slot];
+	if (c->pid > 0 && c->generation == m->generation) {
+		kill(c->pid, m->value);
+	}
+}
+
+static void reap(void)
+{
+	struct signalfd_siginfo info;
+	int status;
+	pid_t pid;
+
+	if (read(zygote.signals, &info, sizeof(info)) < 0) {
+		return;
+	}
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		for (uint32_t i = 0; i < EPHPM_SLOTS; i++) {
+			if (zygote.children[i].pid == pid) {
+				zygote.children[i].pid = 0;
+				send_message(
+					EPHPM_MSG_DIED, i, zygote.children[i].generation, status, NULL, 0);
+				break;
+			}
+		}
+	}
+}
+
+static void serve(void)
+{
+	struct pollfd fds[] = {{EPHPM_FD_CONTROL, POLLIN, 0}, {zygote.signals, POLLIN, 0}};
+	struct ephpm_message *m;
+	int fd;
+
+	for (;;) {
+		if (poll(fds, 2, -1) < 0) {
+			continue;
+		}
+		if (fds[1].revents) {
+			reap();
+		}
+		if (!fds[0].revents) {
+			continue;
+		}
+		if (!receive(&m, &fd)) {
+			_exit(0); /* the front has ended; the workers follow */
+		}
+		if (m->type == EPHPM_MSG_FORK) {
+			do_fork(m, fd);
+		} else if (m->type == EPHPM_MSG_KILL) {
+			do_kill(m);
+		}
+	}
+}
+
+static void start_php(void)
+{
+	static char config[MESSAGE_MAX + 4];
+	struct ephpm_sapi_config c;
+	struct ephpm_message *m;
+	int fd;
+
+	if (!receive(&m, &fd) || m->type != EPHPM_MSG_CONFIG) {
+		_exit(1);
+	}
+	memcpy(config, buffer + sizeof(*m), MESSAGE_MAX);
+	c.name = config;
+	c.ini_file = c.name + strlen(c.name) + 1;
+	c.ini_entries = c.ini_file + strlen(c.ini_file) + 1;
+	if (!ephpm_sapi_startup(&c)) {
+		fail("PHP did not start; its own messages are above");
+	}
+}
+
+static void send_ready(void)
+{
+	static const char version[] = PHP_VERSION;
+	char text[64];
+	bool opcache = zend_hash_str_exists(CG(function_table), ZEND_STRL("opcache_get_status"))
+		&& zend_ini_long(ZEND_STRL("opcache.enable"), 0);
+
+	memcpy(text, version, sizeof(version));
+	text[sizeof(version)] = opcache;
+	send_message(EPHPM_MSG_READY, 0, 0, 0, text, sizeof(version) + 1);
+}
+
+static void zygote_main(int argc, char **argv) __attribute__((noreturn));
+static void zygote_main(int argc, char **argv)
+{
+	if (argc > 0) {
+		ephpm_worker.process_name = argv[0];
+		ephpm_worker.process_name_size = strlen(argv[0]) + 1;
+	}
+	prctl(PR_SET_NAME, "ephpm-zygote", 0, 0, 0);
+	set_signals();
+	if (!php_module_startup) {
+		fail("the PHP library " EPHPM_LIBPHP " cannot be loaded");
+	}
+	if (!ephpm_shared_map(&zygote.shared, EPHPM_FD_SHARED, EPHPM_FD_DOORBELL)) {
+		fail("the shared memory does not fit this program");
+	}
+	start_php();
+	watch_children();
+	send_ready();
+	serve();
+	_exit(0);
+}
+
+/* The variables are removed so that no program that PHP starts inherits them. */
+static void restore_environment(void)
+{
+	const char *preload = getenv(EPHPM_PRELOAD_VARIABLE);
+
+	if (preload && *preload) {
+		setenv("LD_PRELOAD", preload, 1);
+	} else {
+		unsetenv("LD_PRELOAD");
+	}
+	unsetenv(EPHPM_PRELOAD_VARIABLE);
+	unsetenv(EPHPM_ROLE_VARIABLE);
+}
+
+__attribute__((constructor)) static void choose_role(int argc, char **argv)
+{
+	const char *role = getenv(EPHPM_ROLE_VARIABLE);
+
+	if (role && !strcmp(role, "zygote")) {
+		restore_environment();
+		zygote_main(argc, argv);
+	}
+}

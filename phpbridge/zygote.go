@@ -1,0 +1,238 @@
+package phpbridge
+
+// #include "wire.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A zygote is the process that has started PHP once and forks the workers. It
+// ends when its control socket is closed, and the workers end with it.
+type zygote struct {
+	cmd     *exec.Cmd
+	control *net.UnixConn
+	waited  chan struct{} // closed when the process has gone
+	php     string        // version of the library it loaded
+	opcache bool
+}
+
+// A message is one packet on the control socket.
+type message struct {
+	kind       uint32
+	slot       int
+	generation uint32
+	value      int32
+	text       []byte
+}
+
+const (
+	messageHeader = int(unsafe.Sizeof(C.struct_ephpm_message{}))
+	controlWait   = 5 * time.Second  // a zygote that does not read is broken
+	startWait     = 30 * time.Second // for php.ini, extensions and OPcache
+)
+
+// startZygote starts PHP and waits until it can fork. What it prints goes to
+// stderr.
+func startZygote(o *Options, m *memory, doorbell, stderr *os.File) (*zygote, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "control")
+	defer theirs.Close() //nolint:errcheck // the zygote has its own copy
+	control, err := fileConn(pair[0])
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	// Room for the names of the workers in ps.
+	cmd.Args = []string{"ephpm: zygote" + strings.Repeat(" ", 19)}
+	cmd.Env = zygoteEnvironment(os.Environ())
+	cmd.Stdout, cmd.Stderr = stderr, stderr
+	cmd.ExtraFiles = []*os.File{theirs, m.file, doorbell}
+	// Signals for the terminal's process group are the front's.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		_ = control.Close() // the first error counts
+		return nil, fmt.Errorf("start zygote: %w", err)
+	}
+	z := &zygote{cmd: cmd, control: control, waited: make(chan struct{})}
+	go func() { // ends with the process, which close ends
+		_ = cmd.Wait() // how it ended is in the message that comes before
+		close(z.waited)
+	}()
+	if err := z.configure(o); err != nil {
+		z.close()
+		return nil, err
+	}
+	return z, nil
+}
+
+func fileConn(fd int) (*net.UnixConn, error) {
+	file := os.NewFile(uintptr(fd), "control")
+	defer file.Close() //nolint:errcheck // FileConn made a copy
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.UnixConn), nil
+}
+
+// zygoteEnvironment names the role, and has the loader bring in libphp.
+func zygoteEnvironment(environ []string) []string {
+	preload := ""
+	env := make([]string, 0, len(environ)+3)
+	for _, e := range environ {
+		if value, ok := strings.CutPrefix(e, "LD_PRELOAD="); ok {
+			preload = value
+			continue
+		}
+		env = append(env, e)
+	}
+	libraries := library()
+	if preload != "" {
+		libraries = preload + ":" + libraries
+	}
+	return append(env,
+		C.EPHPM_ROLE_VARIABLE+"=zygote",
+		C.EPHPM_PRELOAD_VARIABLE+"="+preload,
+		"LD_PRELOAD="+libraries)
+}
+
+// configure sends the configuration and waits for PHP to be ready.
+func (z *zygote) configure(o *Options) error {
+	text := strings.Join([]string{o.sapiName(), o.INIFile, o.iniEntries(), ""}, "\x00")
+	if err := z.send(C.EPHPM_MSG_CONFIG, 0, 0, 0, []byte(text), nil); err != nil {
+		return err
+	}
+	if err := z.control.SetReadDeadline(time.Now().Add(startWait)); err != nil {
+		return err
+	}
+	m, err := z.receive()
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("PHP did not start within %s", startWait)
+	case err != nil:
+		return errors.New("PHP ended while it started; its last messages are in the log")
+	case m.kind == C.EPHPM_MSG_FAILED:
+		return fmt.Errorf("%s (Debian: apt-get install lib%s-embed)", m.text, strings.TrimSuffix(strings.TrimPrefix(library(), "lib"), ".so"))
+	case m.kind != C.EPHPM_MSG_READY || len(m.text) < 2:
+		return fmt.Errorf("the zygote sent message %d instead of READY", m.kind)
+	}
+	z.php = string(m.text[:len(m.text)-2])
+	z.opcache = m.text[len(m.text)-1] == 1
+	return z.control.SetReadDeadline(time.Time{})
+}
+
+// fork asks for a worker in the slot; FORKED or its death answers.
+func (z *zygote) fork(slot int, generation uint32, stderr *os.File) error {
+	return z.send(C.EPHPM_MSG_FORK, slot, generation, 0, nil, unix.UnixRights(int(stderr.Fd())))
+}
+
+// kill sends a signal to the worker, unless it has gone meanwhile. Only the
+// zygote can do so without hitting a stranger with the same process id.
+func (z *zygote) kill(slot int, generation uint32, sig syscall.Signal) error {
+	return z.send(C.EPHPM_MSG_KILL, slot, generation, int32(sig), nil, nil)
+}
+
+func (z *zygote) send(kind, slot int, generation uint32, value int32, text, rights []byte) error {
+	m := C.struct_ephpm_message{
+		_type:      C.uint32_t(kind),
+		slot:       C.uint32_t(slot),
+		generation: C.uint32_t(generation),
+		value:      C.int32_t(value),
+	}
+	packet := append(unsafe.Slice((*byte)(unsafe.Pointer(&m)), messageHeader), text...)
+	if err := z.control.SetWriteDeadline(time.Now().Add(controlWait)); err != nil {
+		return fmt.Errorf("zygote: %w", err)
+	}
+	if _, _, err := z.control.WriteMsgUnix(packet, rights, nil); err != nil {
+		return fmt.Errorf("zygote: %w", err)
+	}
+	return nil
+}
+
+// receive waits for the next message; io.EOF when the zygote has gone.
+func (z *zygote) receive() (message, error) {
+	packet := make([]byte, 4096)
+	n, err := z.control.Read(packet)
+	if err != nil {
+		return message{}, err
+	}
+	if n < messageHeader {
+		return message{}, io.EOF
+	}
+	m := (*C.struct_ephpm_message)(unsafe.Pointer(&packet[0]))
+	return message{
+		kind:       uint32(m._type),
+		slot:       int(m.slot),
+		generation: uint32(m.generation),
+		value:      int32(m.value),
+		text:       packet[messageHeader:n],
+	}, nil
+}
+
+// close ends the zygote and its workers and waits for it.
+func (z *zygote) close() {
+	_ = z.control.Close() // tells it to end
+	select {
+	case <-z.waited:
+	case <-time.After(controlWait):
+		_ = z.cmd.Process.Kill() // it may have gone just now
+		<-z.waited
+	}
+}
+
+func (o *Options) sapiName() string {
+	if o.SAPIName == "" {
+		return "ephpm"
+	}
+	return o.SAPIName
+}
+
+// iniEntries renders Extensions and INI in the syntax of php.ini.
+func (o *Options) iniEntries() string {
+	var b strings.Builder
+	for _, e := range o.Extensions {
+		fmt.Fprintf(&b, "extension=%s\n", quoteINI(e))
+	}
+	for _, e := range o.INI {
+		fmt.Fprintf(&b, "%s=%s\n", e.Name, quoteINI(e.Value))
+	}
+	return b.String()
+}
+
+// quoteINI quotes a value, unless it is an expression of PHP's constants such
+// as "E_ALL & ~E_DEPRECATED", which php.ini evaluates only without quotes.
+func quoteINI(value string) string {
+	if strings.HasPrefix(value, "E_") && strings.Trim(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789 &|~^()") == "" {
+		return value
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
+}
+
+// describe says in words how a worker ended.
+func describe(status syscall.WaitStatus) string {
+	if status.Signaled() {
+		return fmt.Sprintf("signal %d (%s)", status.Signal(), status.Signal())
+	}
+	return fmt.Sprintf("exit status %d", status.ExitStatus())
+}
+
+// logZygote logs what PHP prints outside of workers.
+func logZygote(log *slog.Logger) func(line string) {
+	return func(line string) { log.Warn("PHP message", "text", line) }
+}
