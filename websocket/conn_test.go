@@ -1,0 +1,325 @@
+package websocket
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func echo(c *Conn) handler {
+	return func(_ context.Context, m Message) error {
+		c.TrySend(Frame(m.Data, m.Binary))
+		return nil
+	}
+}
+
+// acceptPipe returns an accepted Conn and the client's end.
+func acceptPipe(t *testing.T, o Options) (*Conn, net.Conn) {
+	t.Helper()
+	near, far := net.Pipe()
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(handshake)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(o)
+	if err := c.Accept(&pipeWriter{ResponseRecorder: httptest.NewRecorder(), conn: near}, r, ""); err != nil {
+		t.Fatal(err)
+	}
+	return c, far
+}
+
+func TestEcho(t *testing.T) {
+	cl, _, done := open(t, DefaultOptions(), nil, echo)
+	long := strings.Repeat("ä", 40000)
+	cl.write(text("hello"))
+	cl.want(opText, "hello")
+	cl.write(masked(fin|opBinary, []byte{0xff, 0}))
+	cl.want(opBinary, "\xff\x00")
+	cl.write(text(""))
+	cl.want(opText, "")
+	cl.write(text(long))
+	cl.want(opText, long)
+	cl.write(closing(1000, ""))
+	cl.want(opClose, "1000 ")
+	cl.wantEOF()
+	<-done
+}
+
+func TestLimitsAllowExactlyTheirSize(t *testing.T) {
+	o := DefaultOptions()
+	o.MaxFrameSize, o.MaxMessageSize = 200, 300
+	cl, _, _ := open(t, o, nil, echo)
+	cl.write(masked(opText, []byte(strings.Repeat("a", 200))))
+	cl.write(masked(fin, []byte(strings.Repeat("b", 100))))
+	cl.want(opText, strings.Repeat("a", 200)+strings.Repeat("b", 100))
+}
+
+func TestZeroIsNoLimit(t *testing.T) {
+	o := DefaultOptions()
+	o.MaxFrameSize, o.MaxMessageSize, o.QueueBytes = 0, 0, 0
+	cl, _, _ := open(t, o, nil, echo)
+	long := strings.Repeat("x", 3<<20)
+	go cl.write(text(long))
+	cl.want(opText, long)
+}
+
+func TestControlFramesBetweenFragments(t *testing.T) {
+	cl, _, _ := open(t, DefaultOptions(), nil, echo)
+	cl.write(masked(opText, []byte("one ")))
+	cl.write(masked(fin|opPing, []byte("p1")))
+	cl.want(opPong, "p1")
+	cl.write(masked(0, []byte("two ")))
+	cl.write(masked(fin|opPong, []byte("unasked")))
+	cl.write(masked(fin, []byte("three")))
+	cl.want(opText, "one two three")
+}
+
+func TestClientThatTricklesIsUnderstood(t *testing.T) {
+	cl, _, _ := open(t, DefaultOptions(), nil, echo)
+	for _, b := range append(masked(fin|opPing, []byte("drip")), text("drop")...) {
+		cl.write([]byte{b})
+	}
+	cl.want(opPong, "drip")
+	cl.want(opText, "drop")
+}
+
+func TestTrickledPingMayTakeLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cl, _, done := piped(t, DefaultOptions(), echo)
+		for _, b := range masked(fin|opPing, []byte("drip")) {
+			cl.write([]byte{b})
+			time.Sleep(2 * time.Second)
+		}
+		cl.want(opPong, "drip")
+		cl.Close()
+		<-done
+	})
+}
+
+func TestFramesSentWithTheHandshakeAreRead(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := New(DefaultOptions())
+		if err := c.Accept(w, r, ""); err != nil {
+			t.Error(err)
+			return
+		}
+		c.Serve(context.Background(), echo(c))
+	}))
+	defer s.Close()
+	tcp, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	cl := &client{t: t, Conn: tcp, r: bufio.NewReader(tcp)}
+	long := strings.Repeat("y", 6000) // more than net/http buffers
+	cl.write([]byte(handshake + string(text("early")) + string(text(long))))
+	cl.expect101()
+	cl.want(opText, "early")
+	cl.want(opText, long)
+}
+
+func TestFramesQueuedBeforeAcceptFollowThe101(t *testing.T) {
+	o := DefaultOptions()
+	o.QueueFrames = 3
+	cl, _, _ := open(t, o, func(c *Conn) {
+		for i := range 4 {
+			if got := c.TrySend(Frame(fmt.Append(nil, i), false)); got != (i < 3) {
+				t.Errorf("TrySend of frame %d = %v", i, got)
+			}
+		}
+		if c.SendWait(context.Background(), Frame([]byte("no"), false)) {
+			t.Error("SendWait found room before Accept")
+		}
+	}, echo)
+	for i := range 3 {
+		cl.want(opText, fmt.Sprint(i))
+	}
+}
+
+func TestKillBeforeAcceptSendsOnlyTheClose(t *testing.T) {
+	cl, _, _ := open(t, DefaultOptions(), func(c *Conn) {
+		c.TrySend(Frame([]byte("dropped"), false))
+		c.Kill(1013, "", CauseSlow)
+	}, echo)
+	cl.want(opClose, "1013 ")
+}
+
+func TestAbandonedConnRefuses(t *testing.T) {
+	c := New(DefaultOptions())
+	c.TrySend(Frame([]byte("x"), false))
+	c.Abandon()
+	if c.TrySend(Frame([]byte("y"), false)) {
+		t.Error("TrySend after Abandon was accepted")
+	}
+}
+
+func TestAcceptWithoutHijackerFails(t *testing.T) {
+	r, _ := http.ReadRequest(bufio.NewReader(strings.NewReader(handshake)))
+	c := New(DefaultOptions())
+	if err := c.Accept(httptest.NewRecorder(), r, ""); !errors.Is(err, http.ErrNotSupported) {
+		t.Errorf("Accept = %v, want http.ErrNotSupported", err)
+	}
+	if c.TrySend(Frame(nil, false)) {
+		t.Error("TrySend after a failed Accept was accepted")
+	}
+}
+
+func TestSubprotocolAndHeadersTravel(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Set-Cookie", "a=1")
+		w.Header().Set("Sec-WebSocket-Protocol", "stale")
+		c := New(DefaultOptions())
+		if err := c.Accept(w, r, Offered(r)[1]); err == nil {
+			c.Serve(context.Background(), ignore)
+		}
+	}))
+	defer s.Close()
+	tcp, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	cl := &client{t: t, Conn: tcp, r: bufio.NewReader(tcp)}
+	cl.write([]byte(strings.TrimSuffix(handshake, "\r\n") + "Sec-WebSocket-Protocol: v1, v2.x\r\n\r\n"))
+	h := cl.expect101()
+	if got := h.Values("Sec-WebSocket-Protocol"); len(got) != 1 || got[0] != "v2.x" {
+		t.Errorf("Sec-WebSocket-Protocol = %q, want v2.x", got)
+	}
+	if h.Get("Set-Cookie") != "a=1" {
+		t.Error("Set-Cookie did not travel on the 101")
+	}
+}
+
+func TestPongsAndPushesFlowWhileAHandlerRuns(t *testing.T) {
+	release := make(chan struct{})
+	cl, c, _ := open(t, DefaultOptions(), nil, func(*Conn) handler {
+		return func(context.Context, Message) error { <-release; return nil }
+	})
+	defer close(release)
+	cl.write(text("work"))
+	cl.write(text("waits in the inbox"))
+	cl.write(masked(fin|opPing, []byte("alive?")))
+	cl.want(opPong, "alive?")
+	c.TrySend(Frame([]byte("push"), false))
+	cl.want(opText, "push")
+}
+
+func TestHandlersNeverOverlapAndKeepOrder(t *testing.T) {
+	var running atomic.Int32
+	next := 0
+	cl, _, _ := open(t, DefaultOptions(), nil, func(c *Conn) handler {
+		return func(ctx context.Context, m Message) error {
+			if running.Add(1) != 1 {
+				t.Error("two handlers run at once")
+			}
+			defer running.Add(-1)
+			if want := fmt.Sprint(next); string(m.Data) != want {
+				t.Errorf("message %q, want %q", m.Data, want)
+			}
+			next++
+			c.SendWait(ctx, Frame(m.Data, false))
+			return nil
+		}
+	})
+	go func() {
+		for i := range 300 {
+			cl.write(text(fmt.Sprint(i)))
+		}
+	}()
+	for i := range 300 {
+		cl.want(opText, fmt.Sprint(i))
+	}
+}
+
+func TestReadAheadIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		cl, _, done := piped(t, DefaultOptions(), func(*Conn) handler {
+			return func(context.Context, Message) error { <-release; return nil }
+		})
+		var taken atomic.Int32
+		go func() {
+			for {
+				if _, err := cl.Conn.Write(text("m")); err != nil {
+					return
+				}
+				taken.Add(1)
+			}
+		}()
+		synctest.Wait()
+		if n := taken.Load(); n > inboxMessages+readBuffer/int32(len(text("m")))+3 {
+			t.Errorf("%d messages were read ahead of the handler", n)
+		}
+		cl.Close()
+		close(release)
+		<-done
+	})
+}
+
+func TestPingAndIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := DefaultOptions()
+		o.PingInterval, o.IdleTimeout = 30*time.Second, 70*time.Second
+		cl, _, done := piped(t, o, echo)
+		start := time.Now()
+		cl.want(opPing, "")
+		cl.write(masked(fin|opPong, nil)) // heard at 30 s, idle at 100 s
+		cl.want(opPing, "")
+		cl.want(opPing, "")
+		cl.want(opClose, "1001 ")
+		if got := time.Since(start); got != 100*time.Second {
+			t.Errorf("closed as idle after %v, want 100s", got)
+		}
+		cl.write(closing(1001, ""))
+		if got := <-done; got.Code != 1001 || got.Cause != CauseIdle {
+			t.Errorf("got %d %s, want 1001 idle", got.Code, got.Cause)
+		}
+	})
+}
+
+func TestRunningHandlerIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := DefaultOptions()
+		o.PingInterval = 0
+		cl, c, done := piped(t, o, func(c *Conn) handler {
+			return func(context.Context, Message) error {
+				time.Sleep(10 * o.IdleTimeout)
+				c.TrySend(Frame([]byte("done"), false))
+				return nil
+			}
+		})
+		start := time.Now()
+		cl.write(text("work"))
+		cl.want(opText, "done")
+		cl.want(opClose, "1001 ")
+		if got := time.Since(start); got != 11*o.IdleTimeout {
+			t.Errorf("closed after %v, want %v", got, 11*o.IdleTimeout)
+		}
+		c.cut(CauseGone)
+		<-done
+	})
+}
+
+func TestIdleConnectionHasOneGoroutine(t *testing.T) {
+	o := DefaultOptions()
+	cl, c, _ := open(t, o, nil, echo)
+	cl.write(text("x"))
+	cl.want(opText, "x")
+	c.writer.Wait()
+	c.handler.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.writerRuns || c.handling || c.queue != nil || c.inbox != nil {
+		t.Errorf("writer %v, handler %v, queue %v, inbox %v, want nothing kept", c.writerRuns, c.handling, c.queue, c.inbox)
+	}
+}

@@ -1,0 +1,86 @@
+package websocket
+
+import "context"
+
+// TrySend queues a frame that Frame made. It never waits: false means that the
+// queue is full, the connection is closing, or it has gone. Frames queued
+// before Accept leave right behind the 101.
+func (c *Conn) TrySend(frame []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pushLocked(frame)
+}
+
+// SendWait is TrySend that waits for room, until ctx ends or the connection
+// closes. Before Accept there is no writer to make room, so it does not wait.
+func (c *Conn) SendWait(ctx context.Context, frame []byte) bool {
+	for {
+		c.mu.Lock()
+		if c.pushLocked(frame) {
+			c.mu.Unlock()
+			return true
+		}
+		if c.end != nil || c.net == nil {
+			c.mu.Unlock()
+			return false
+		}
+		if c.room == nil {
+			c.room = make(chan struct{})
+		}
+		room := c.room
+		c.mu.Unlock()
+
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (c *Conn) pushLocked(frame []byte) bool {
+	if c.end != nil || len(c.queue) > 0 && !c.fitsLocked(frame) {
+		return false
+	}
+	c.queue = append(c.queue, frame)
+	c.queued += int64(len(frame))
+	c.startWriterLocked()
+	return true
+}
+
+func (c *Conn) fitsLocked(frame []byte) bool {
+	return len(c.queue) < c.o.QueueFrames &&
+		(c.o.QueueBytes == 0 || c.queued+int64(len(frame)) <= c.o.QueueBytes)
+}
+
+// popLocked removes the frames that the writer has written.
+func (c *Conn) popLocked() {
+	for _, frame := range c.queue[:c.writing] {
+		c.queued -= int64(len(frame))
+	}
+	n := copy(c.queue, c.queue[c.writing:])
+	clear(c.queue[n:])
+	c.queue = c.queue[:n]
+	if n == 0 {
+		c.queue = nil // an idle connection keeps no memory for it
+	}
+	c.writing = 0
+}
+
+// dropQueueLocked drops what is not being written.
+func (c *Conn) dropQueueLocked() {
+	for _, frame := range c.queue[c.writing:] {
+		c.queued -= int64(len(frame))
+	}
+	clear(c.queue[c.writing:])
+	c.queue = c.queue[:c.writing]
+}
+
+// signalLocked wakes whoever waits for room in the queue or in the inbox.
+func (c *Conn) signalLocked() {
+	if c.room != nil {
+		close(c.room)
+		c.room = nil
+	}
+	c.inboxRoom.Broadcast()
+}
