@@ -1,0 +1,79 @@
+package main
+
+import "strings"
+
+// plannedKeys are the keys and tables of the public project that this version
+// does not have, with what to do instead. What is below a table is as planned
+// as the table.
+var plannedKeys = map[string]string{
+	"server.sites_dir":           "start one server for each site",
+	"server.sites_domain_suffix": "start one server for each site",
+	"server.preview":             "remove the key",
+
+	"server.request.trusted_hosts": "check $_SERVER['HTTP_HOST'] in PHP, or let a proxy in front do it",
+	"server.response":              "let a proxy in front compress, and PHP send its own headers",
+	"server.static.etag":           "remove the key; files always have an ETag",
+	"server.php_etag_cache":        "remove the table",
+	"server.file_cache":            "remove the table; the kernel caches files",
+	"server.security":              "let a proxy in front refuse paths; set open_basedir in [php] ini_overrides",
+	"server.logging.access":        "remove the key",
+	"server.diagnostics":           "remove the table; [server.metrics] has counters",
+	"server.limits":                "let a proxy in front limit clients",
+	"server.tls":                   "let a proxy in front speak TLS",
+	"server.http3":                 "let a proxy in front speak HTTP/3",
+	"server.run_as_user":           "start ephpm as that user",
+	"server.run_as_group":          "start ephpm as that group",
+
+	"php.fpm_engine":                   "remove the key; scripts run in a pool of processes",
+	"php.crash_containment":            "remove the key; a crash costs one request in any case",
+	"php.overload_policy":              "set worker_backlog and worker_backlog_wait",
+	"php.overload":                     "set worker_backlog and worker_backlog_wait",
+	"php.shed_after_ms":                "set worker_backlog_wait",
+	"php.concurrency":                  "set workers",
+	"php.queue_depth":                  "set worker_backlog",
+	"php.worker":                       `remove the table; mode = "fpm" is the only one`,
+	"php.worker_count":                 "set workers",
+	"php.worker_script":                `remove the key; mode = "fpm" is the only one`,
+	"php.worker_boot_timeout":          "remove the key",
+	"php.worker_populate_superglobals": "remove the key; they always are",
+	"php.worker_stream_threshold":      "remove the key",
+	"php.opcache":                      "set opcache.… in ini_overrides",
+
+	"kv":            "remove the table and use an external Redis",
+	"cluster":       "remove the table",
+	"db":            "remove the table and let PHP connect to the database",
+	"middleware":    "remove the table",
+	"observability": "remove the table; [server.metrics] has counters",
+}
+
+// plannedKey returns what to do about a key of the public project that this
+// version does not have, and whether it is one.
+func plannedKey(key string) (advice string, ok bool) {
+	for {
+		if advice, ok = plannedKeys[key]; ok {
+			return advice, true
+		}
+		i := strings.LastIndexByte(key, '.')
+		if i < 0 {
+			return "", false
+		}
+		key = key[:i]
+	}
+}
+
+// plannedCommands are the public project's commands that this version does not
+// have, with what to do instead.
+var plannedCommands = map[string]string{
+	"dev":       "use ephpm serve -d DIR",
+	"php":       "use the php command",
+	"kv":        "use redis-cli with an external Redis",
+	"install":   "write a unit for your service manager that runs ephpm serve",
+	"uninstall": "remove the unit by your service manager",
+	"start":     "use your service manager",
+	"stop":      "send SIGTERM, or use your service manager",
+	"restart":   "use your service manager",
+	"status":    "use your service manager",
+	"logs":      "the log is on stderr",
+	"deploy":    "restart the server",
+	"cache":     "restart the server",
+}

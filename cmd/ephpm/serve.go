@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"ephpm/server"
+)
+
+// serve runs a server until a signal stops it.
+func serve(args, environ []string, stderr io.Writer) int {
+	r := request{environ: environ}
+	flags := newFlags("serve")
+	configFlag(flags, &r)
+	stringFlag(flags, &r.listen, "l", "listen")
+	stringFlag(flags, &r.root, "d", "document-root")
+	flags.BoolVar(&r.verbose, "v", false, "")
+	if status, ok := parseFlags(flags, args, stderr); !ok {
+		return status
+	}
+	c, notes, err := load(r)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	log, err := newLog(stderr, c.Server.Logging.Level)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	for _, note := range notes {
+		log.Warn("configuration", "note", note)
+	}
+
+	ctx, stop := untilSignal(log, os.Exit)
+	defer stop()
+	s, err := server.New(c, log)
+	if err == nil {
+		err = s.Run(ctx)
+	}
+	if err != nil {
+		return fail(stderr, err)
+	}
+	return 0
+}
+
+// newLog returns the logger that everything gets. The level was checked.
+func newLog(w io.Writer, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, err
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+}
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, for a
+// graceful stop. The second exits at once: who sends it has waited enough, and
+// the workers end with this process. stop waits for the goroutine.
+func untilSignal(log *slog.Logger, exit func(status int)) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	stopped := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for first := true; ; first = false {
+			select {
+			case s := <-signals:
+				if !first {
+					log.Warn("stopping at once", "signal", s.String())
+					exit(1)
+					return
+				}
+				log.Info("stopping, a second signal stops at once", "signal", s.String())
+				cancel()
+			case <-stopped:
+				return
+			}
+		}
+	})
+	return ctx, func() {
+		signal.Stop(signals)
+		close(stopped)
+		wg.Wait()
+		cancel()
+	}
+}
