@@ -1,0 +1,144 @@
+package phpbridge
+
+import (
+	"errors"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestServeKillsAScriptOverItsTime(t *testing.T) {
+	p := testPool(t, nil)
+	for _, code := range []string{`sleep(60);`, `while (1);`} {
+		r := script(t, code)
+		r.Timeout = 50 * time.Millisecond
+		if _, err := p.Serve(t.Context(), httptest.NewRecorder(), r); !errors.Is(err, ErrTimeout) {
+			t.Errorf("%s: Serve returned %v, want ErrTimeout", code, err)
+		}
+	}
+	if got := body(t, run(t, p, script(t, `echo "fine";`))); got != "fine" {
+		t.Errorf("the next request got %q", got)
+	}
+	if got := p.Stats().Timeouts; got != 2 {
+		t.Errorf("%d timeouts counted, want 2", got)
+	}
+}
+
+func TestServeReportsACrash(t *testing.T) {
+	p := testPool(t, nil)
+	_, err := p.Serve(t.Context(), httptest.NewRecorder(), script(t, `echo "x"; posix_kill(getmypid(), SIGSEGV ?? 11);`))
+	var crash *CrashError
+	if !errors.As(err, &crash) || !strings.Contains(crash.Reason, "signal") {
+		t.Fatalf("Serve returned %v, want a CrashError with a signal", err)
+	}
+	if got := body(t, run(t, p, script(t, `echo "fine";`))); got != "fine" {
+		t.Errorf("the next request got %q", got)
+	}
+}
+
+// A storm of kills under load: each costs at most the request that the worker
+// ran, and the pool is whole again afterwards.
+func TestKilledWorkersCostOnlyTheirRequests(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.MinWorkers, o.MaxWorkers = 4, 4 })
+	r := script(t, `usleep(random_int(0, 300)); echo "answer";`)
+	const clients, kills = 16, 200
+	var failed, served atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				w := httptest.NewRecorder()
+				_, err := p.Serve(t.Context(), w, r)
+				var crash *CrashError
+				switch {
+				case err == nil && w.Body.String() == "answer":
+					served.Add(1)
+				case errors.As(err, &crash):
+					failed.Add(1)
+				default:
+					t.Errorf("Serve: %v, body %q", err, w.Body)
+				}
+			}
+		})
+	}
+	for i := range kills {
+		p.kill(i%4, syscall.SIGKILL)
+		for before := served.Load(); served.Load() < before+5; {
+			runtime.Gosched()
+		}
+	}
+	close(stop)
+	wg.Wait()
+	if failed.Load() > kills {
+		t.Errorf("%d requests failed for %d kills", failed.Load(), kills)
+	}
+	t.Logf("%d served, %d failed", served.Load(), failed.Load())
+	waitFor(t, "four idle workers", func() bool { s := p.Stats(); return s.Workers == 4 && s.Busy == 0 })
+	for class := range classes {
+		if got := len(p.backlogs[class].free); got != len(p.jobs)/int(classes) {
+			t.Errorf("%d free jobs of class %s, want %d", got, class, len(p.jobs)/int(classes))
+		}
+	}
+}
+
+func TestZygoteIsReplaced(t *testing.T) {
+	p := testPool(t, nil)
+	run(t, p, script(t, `echo 1;`))
+	if err := p.zygote.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "an answer from new workers", func() bool {
+		w := httptest.NewRecorder()
+		_, err := p.Serve(t.Context(), w, script(t, `echo "back";`))
+		return err == nil && w.Body.String() == "back"
+	})
+}
+
+func TestNonsenseInSharedMemoryCostsOneWorker(t *testing.T) {
+	p := testPool(t, nil)
+	for name, record := range map[string][]byte{
+		"more than the ring holds":  make([]byte, responseSize+1),
+		"an unknown record":         appendRecord(nil, 99, ""),
+		"a record that is too long": {0xff, 0xff, 0xff, 0xff, byte(recCall), 0, 0, 0},
+	} {
+		r := script(t, `echo "x"; flush(); sleep(60);`)
+		r.Timeout = 10 * time.Second
+		w := &flushed{httptest.NewRecorder(), make(chan struct{}, 1)}
+		go func() {
+			<-w.ch
+			j := jobOf(p, r)
+			tail := atomic.LoadUint64(u64(&j.c.out_tail))
+			copy(j.response[tail:], record[:min(len(record), 64)])
+			atomic.StoreUint64(u64(&j.c.out_tail), tail+uint64(len(record)))
+			j.notify()
+		}()
+		_, err := p.Serve(t.Context(), w, r)
+		var crash *CrashError
+		if !errors.As(err, &crash) || !strings.Contains(crash.Reason, "protocol") {
+			t.Errorf("%s: Serve returned %v, want a CrashError about the protocol", name, err)
+		}
+	}
+	if got := body(t, run(t, p, script(t, `echo "fine";`))); got != "fine" {
+		t.Errorf("the next request got %q", got)
+	}
+}
+
+func jobOf(p *Pool, r *Request) *job {
+	for _, j := range p.jobs {
+		if j.current.Load() == r {
+			return j
+		}
+	}
+	return nil
+}

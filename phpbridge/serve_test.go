@@ -1,0 +1,85 @@
+package phpbridge
+
+import (
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestServeRunsAScript(t *testing.T) {
+	p := testPool(t, nil)
+	w := run(t, p, script(t, `header("X-A: 1"); header("X-A: 2", false); http_response_code(201); echo "hello ", PHP_SAPI;`))
+	if w.Code != 201 {
+		t.Errorf("status %d, want 201", w.Code)
+	}
+	if got := body(t, w); got != "hello ephpm" {
+		t.Errorf("body %q", got)
+	}
+	if got := w.Result().Header.Values("X-A"); len(got) != 2 {
+		t.Errorf("X-A is %q, want two values", got)
+	}
+}
+
+func TestServePassesTheRequest(t *testing.T) {
+	p := testPool(t, nil)
+	r := script(t, `echo json_encode([$_GET, $_POST, $_COOKIE, $_SERVER['X_Y'], file_get_contents('php://input')]);`)
+	r.Vars = r.Vars.Add("X_Y", "z").Add("HTTP_COOKIE", "c=1; d=2")
+	r.Vars = r.Vars.Add("QUERY_STRING", "a=1&b[]=2")
+	post(r, "application/x-www-form-urlencoded", "p=1&q=2")
+	if got, want := body(t, run(t, p, r)), `[{"a":"1","b":["2"]},{"p":"1","q":"2"},{"c":"1","d":"2"},"z","p=1&q=2"]`; got != want {
+		t.Errorf("body %s, want %s", got, want)
+	}
+}
+
+func TestServeReadsALongBody(t *testing.T) {
+	p := testPool(t, nil)
+	long := strings.Repeat("0123456789", 500_000)
+	r := post(script(t, `echo strlen(file_get_contents('php://input')), ' ', md5(file_get_contents('php://input'));`), "text/plain", long)
+	want := "5000000 " + fmt.Sprintf("%x", md5.Sum([]byte(long)))
+	if got := body(t, run(t, p, r)); got != want {
+		t.Errorf("body %q, want %q", got, want)
+	}
+}
+
+func TestServeWritesALongAnswer(t *testing.T) {
+	p := testPool(t, nil)
+	w := run(t, p, script(t, `for ($i = 0; $i < 100; $i++) echo str_repeat(chr(65 + $i % 26), 100_000);`))
+	got := body(t, w)
+	if len(got) != 10_000_000 || got[0] != 'A' || got[len(got)-1] != 'V' {
+		t.Errorf("got %d bytes from %q to %q", len(got), got[:1], got[len(got)-1:])
+	}
+}
+
+func TestServeAnswersAFatalErrorWith500(t *testing.T) {
+	p := testPool(t, nil)
+	w := run(t, p, script(t, `echo "x"; register_shutdown_function(function () { echo "down"; }); undefined_function();`))
+	if w.Code != 500 {
+		t.Errorf("status %d, want 500", w.Code)
+	}
+	if got := body(t, run(t, p, script(t, `echo "fine";`))); got != "fine" {
+		t.Errorf("the next request got %q", got)
+	}
+}
+
+func TestServeTellsAScriptThatItsClientHasGone(t *testing.T) {
+	p := testPool(t, nil)
+	mark := filepath.Join(t.TempDir(), "mark")
+	ctx, cancel := context.WithCancel(t.Context())
+	r := script(t, `register_shutdown_function(function () { file_put_contents($_SERVER['MARK'], connection_status()); });
+		echo "x"; flush(); while (true) { usleep(1000); echo "y"; flush(); }`)
+	r.Vars = r.Vars.Add("MARK", mark)
+	w := &flushed{httptest.NewRecorder(), make(chan struct{}, 1000)}
+	go func() { <-w.ch; cancel() }()
+	if _, err := p.Serve(ctx, w, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("Serve returned %v, want context.Canceled", err)
+	}
+	if got, _ := os.ReadFile(mark); string(got) != "1" {
+		t.Errorf("connection_status() is %q in the shutdown function, want 1", got)
+	}
+}
