@@ -1,0 +1,102 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// ServeHTTP answers one request. The checks come in this order: the path is sound,
+// the server's own endpoints, hidden paths, WebSocket upgrades, the fallback list.
+func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	w := responses.Get().(*response)
+	*w = response{ResponseWriter: rw}
+	s.metrics.begin()
+	defer s.metrics.end()
+
+	if r.ContentLength != 0 && s.site.stall > 0 {
+		// For whoever reads the body, and for net/http, which reads a little of
+		// what nobody read. It is lifted by body.read or the next request.
+		_ = http.NewResponseController(rw).SetReadDeadline(start.Add(s.site.stall))
+	}
+	by := s.answer(w, r, start)
+	s.metrics.answered(r.Method, w.status, by, start)
+	cut, hijacked := w.cut, w.status == http.StatusSwitchingProtocols
+	if !hijacked {
+		*w = response{}
+		responses.Put(w)
+	}
+	if cut {
+		panic(http.ErrAbortHandler) // closes the connection without ending the response
+	}
+}
+
+func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
+	t, ok := parseTarget(r.RequestURI)
+	if !ok {
+		w.fail(http.StatusBadRequest)
+		return handlerError
+	}
+	path, ok := decodePath(t.path)
+	if !ok {
+		w.fail(http.StatusBadRequest)
+		return handlerError
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		if by, ok := s.own(w, r, path); ok {
+			return by
+		}
+	}
+	return s.site.answer(w, r, &visit{id: s.ids.next(), target: t, path: path}, now)
+}
+
+// own answers the server's own endpoints.
+func (s *Server) own(w *response, r *http.Request, path string) (handler, bool) {
+	switch path {
+	case "/_ephpm/health":
+		sendJSON(w, http.StatusOK, `{"status":"ok"}`)
+		return handlerHealth, true
+	case "/_ephpm/ready":
+		if s.stopping.Load() {
+			sendJSON(w, http.StatusServiceUnavailable, `{"status":"stopping"}`)
+		} else {
+			sendJSON(w, http.StatusOK, `{"status":"ready"}`)
+		}
+		return handlerHealth, true
+	case s.metricsPath:
+		s.metrics.endpoint.ServeHTTP(w, r)
+		return handlerMetrics, true
+	}
+	return 0, false
+}
+
+func sendJSON(w *response, status int, text string) {
+	w.Header()["Content-Type"] = typeJSON
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n") // a client that is gone misses it
+}
+
+// ids names requests in logs and for scripts: a random part for this process, and
+// a count.
+type ids struct {
+	prefix string
+	n      atomic.Uint64
+}
+
+func newIDs() *ids {
+	var b [6]byte
+	rand.Read(b[:]) // never fails
+	return &ids{prefix: hex.EncodeToString(b[:]) + "-"}
+}
+
+func (i *ids) next() string {
+	b := make([]byte, 0, 32)
+	b = append(b, i.prefix...)
+	return string(strconv.AppendUint(b, i.n.Add(1), 16))
+}

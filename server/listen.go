@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// listen opens the TCP listener. Its errors say what to do.
+func listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen on %s: another program has this port: stop it, or choose another with [server] listen", addr)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("listen on %s: not permitted: ports below 1024 need root or CAP_NET_BIND_SERVICE; or choose another with [server] listen", addr)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return l, nil
+}
+
+// newHTTPServer returns the net/http side of the server.
+func newHTTPServer(c ServerConfig, h http.Handler, log *slog.Logger) *http.Server {
+	conns := &fresh{conns: map[net.Conn]struct{}{}}
+	s := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: time.Duration(c.Timeouts.HeaderRead),
+		IdleTimeout:       idleTimeout(c),
+		// net/http reads 4 KiB more than it is told.
+		MaxHeaderBytes: max(1, int(c.Request.MaxHeaderSize)-4096),
+		ConnContext:    withPeer,
+		ConnState:      conns.track,
+		ErrorLog:       slog.NewLogLogger(httpLog{log.Handler()}, slog.LevelDebug),
+	}
+	s.RegisterOnShutdown(conns.close)
+	return s
+}
+
+// idleTimeout translates zero, "never": net/http would fall back to its header
+// timeout.
+func idleTimeout(c ServerConfig) time.Duration {
+	if c.Timeouts.Idle == 0 {
+		return -1
+	}
+	return time.Duration(c.Timeouts.Idle)
+}
+
+// A peer is what the CGI variables say about a connection, worked out once.
+type peer struct {
+	addr, port string // the client's
+	local      string // our address
+}
+
+type peerKey struct{}
+
+// withPeer is http.Server.ConnContext.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, peerKey{}, newPeer(c.RemoteAddr().String(), c.LocalAddr().String()))
+}
+
+func newPeer(remote, local string) *peer {
+	addr, port := splitHostPort(remote)
+	host, _ := splitHostPort(local)
+	return &peer{addr: strings.Trim(addr, "[]"), port: port, local: strings.Trim(host, "[]")}
+}
+
+// peerOf returns the peer of the request's connection.
+func peerOf(r *http.Request) *peer {
+	if p, ok := r.Context().Value(peerKey{}).(*peer); ok {
+		return p
+	}
+	return newPeer(r.RemoteAddr, "")
+}
+
+// splitHostPort splits at the last colon that is not part of an IPv6 address.
+// Brackets stay. It takes anything: what has no port is all host.
+func splitHostPort(s string) (host, port string) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 || strings.IndexByte(s[i:], ']') >= 0 {
+		return s, ""
+	}
+	if s[0] != '[' && strings.IndexByte(s, ':') != i {
+		return s, "" // an IPv6 address without brackets
+	}
+	return s[:i], s[i+1:]
+}
+
+// fresh holds the connections that have not sent a byte. A browser opens such
+// in advance, and http.Server.Shutdown would wait five seconds for each.
+type fresh struct {
+	n     atomic.Int64 // len(conns), so that busy connections need no lock
+	mu    sync.Mutex   // guards the following
+	conns map[net.Conn]struct{}
+}
+
+// track is http.Server.ConnState.
+func (f *fresh) track(c net.Conn, state http.ConnState) {
+	if state == http.StateNew {
+		f.mu.Lock()
+		f.conns[c] = struct{}{}
+		f.n.Store(int64(len(f.conns)))
+		f.mu.Unlock()
+		return
+	}
+	if state == http.StateIdle || f.n.Load() == 0 {
+		return
+	}
+	f.mu.Lock()
+	delete(f.conns, c)
+	f.n.Store(int64(len(f.conns)))
+	f.mu.Unlock()
+}
+
+// close closes them.
+func (f *fresh) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.conns {
+		_ = c.Close() // nothing was said on it
+	}
+}

@@ -1,0 +1,202 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"ephpm/phpbridge"
+)
+
+// A handler says which part of the server answered a request, as the label
+// "handler".
+type handler uint8
+
+const (
+	handlerError handler = iota
+	handlerPHP
+	handlerStatic
+	handlerWebSocket
+	handlerHealth
+	handlerMetrics
+	handlers
+)
+
+var handlerNames = [handlers]string{"error", "php", "static", "websocket", "health", "metrics"}
+
+// Values of the label "stage" of ephpm_http_timeouts_total.
+const (
+	stageRequest = "request" // the script ran too long
+	stageBody    = "body"    // the client stopped sending
+)
+
+var (
+	// methodNames are the values of the label "method"; all others are the last.
+	methodNames = [...]string{"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "OTHER"}
+
+	// statuses are the values of the label "status"; all others are "other".
+	statuses = []int{
+		101, 200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 412,
+		413, 415, 416, 422, 429, 431, 500, 501, 502, 503, 504,
+	}
+
+	seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+)
+
+// metrics counts for Prometheus, in a registry of its own. A nil *metrics counts
+// nothing. No series has a label whose values a client can invent.
+type metrics struct {
+	registry *prometheus.Registry
+	endpoint http.Handler
+
+	inFlight atomic.Int64
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	series   [len(methodNames)][handlers]series
+
+	timeouts    *prometheus.CounterVec
+	overflows   prometheus.Counter
+	ok, failed  prometheus.Counter // scripts
+	ran, queued prometheus.Histogram
+}
+
+// A series is what one method and handler count into. It is resolved when first
+// used, so that the endpoint lists only what occurred and the hot path looks
+// nothing up.
+type series struct {
+	duration atomic.Pointer[prometheus.Observer]
+	status   [64]atomic.Pointer[prometheus.Counter] // by index in statuses
+}
+
+func newMetrics(log *slog.Logger) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ephpm_http_requests_total", Help: "Requests answered.",
+		}, []string{"method", "status", "handler"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "ephpm_http_request_duration_seconds", Help: "From a request's header to the end of its response.", Buckets: seconds,
+		}, []string{"method", "handler"}),
+		timeouts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ephpm_http_timeouts_total", Help: "Requests ended by a time limit.",
+		}, []string{"stage"}),
+		overflows: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ephpm_http_body_overflow_total", Help: "Requests refused because their body was too large.",
+		}),
+		ran: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "ephpm_php_execution_duration_seconds", Help: "Time of a page's script in its worker.", Buckets: seconds,
+		}),
+		queued: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "ephpm_php_queue_duration_seconds", Help: "Time a page waited for a worker.", Buckets: seconds,
+		}),
+	}
+	executions := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ephpm_php_executions_total", Help: "Scripts run for pages; error: no answer, or a status of 500 and above.",
+	}, []string{"status"})
+	m.ok, m.failed = executions.WithLabelValues("ok"), executions.WithLabelValues("error")
+	for _, stage := range []string{stageRequest, stageBody} {
+		m.timeouts.WithLabelValues(stage)
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "ephpm_build_info", Help: "Always 1.",
+		ConstLabels: prometheus.Labels{"version": Build().Version, "go": Build().Go, "php": Build().PHP},
+	})
+	build.Set(1)
+	m.registry.MustRegister(build, m.requests, m.duration, m.timeouts, m.overflows, executions, m.ran, m.queued,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ephpm_http_requests_in_flight", Help: "Requests being answered.",
+		}, func() float64 { return float64(m.inFlight.Load()) }),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	m.endpoint = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError),
+	})
+	return m
+}
+
+// begin and end enclose a request.
+func (m *metrics) begin() {
+	if m != nil {
+		m.inFlight.Add(1)
+	}
+}
+
+func (m *metrics) end() {
+	if m != nil {
+		m.inFlight.Add(-1)
+	}
+}
+
+// answered counts a request. Status 0 is a client that left before its answer.
+func (m *metrics) answered(method string, status int, by handler, start time.Time) {
+	if m == nil {
+		return
+	}
+	i := slices.Index(methodNames[:], method)
+	if i < 0 {
+		i = len(methodNames) - 1
+	}
+	s := &m.series[i][by]
+	(*s.observer(m, methodNames[i], by)).Observe(time.Since(start).Seconds())
+	(*s.counter(m, methodNames[i], status, by)).Inc()
+}
+
+func (s *series) observer(m *metrics, method string, by handler) *prometheus.Observer {
+	if o := s.duration.Load(); o != nil {
+		return o
+	}
+	o := m.duration.WithLabelValues(method, handlerNames[by])
+	s.duration.Store(&o)
+	return &o
+}
+
+func (s *series) counter(m *metrics, method string, status int, by handler) *prometheus.Counter {
+	i, known := slices.BinarySearch(statuses, status)
+	if !known {
+		i = len(statuses)
+	}
+	if c := s.status[i].Load(); c != nil {
+		return c
+	}
+	label := "other"
+	if known {
+		label = strconv.Itoa(status)
+	}
+	c := m.requests.WithLabelValues(method, label, handlerNames[by])
+	s.status[i].Store(&c)
+	return &c
+}
+
+// scriptRan counts the run of a page's script.
+func (m *metrics) scriptRan(r phpbridge.Result, ok bool) {
+	if m == nil {
+		return
+	}
+	if ok {
+		m.ok.Inc()
+	} else {
+		m.failed.Inc()
+	}
+	m.ran.Observe(r.Ran.Seconds())
+	m.queued.Observe(r.Queued.Seconds())
+}
+
+func (m *metrics) timeout(stage string) {
+	if m != nil {
+		m.timeouts.WithLabelValues(stage).Inc()
+	}
+}
+
+func (m *metrics) bodyOverflow() {
+	if m != nil {
+		m.overflows.Inc()
+	}
+}

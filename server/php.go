@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"ephpm/phpbridge"
+)
+
+// A runner runs scripts: the pool, or a fake in tests.
+type runner interface {
+	Serve(ctx context.Context, w http.ResponseWriter, r *phpbridge.Request) (phpbridge.Result, error)
+}
+
+// A run is what a script's run needs, reused by request after request.
+type run struct {
+	request phpbridge.Request
+	vars    phpbridge.Vars
+	body    body
+}
+
+var runs = sync.Pool{New: func() any { return new(run) }}
+
+// maxKeptVars bounds the buffer of variables that a run keeps for the next one.
+const maxKeptVars = 64 << 10
+
+// runScript reads the body, runs the route's script and answers with what it
+// prints.
+func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
+	run := runs.Get().(*run)
+	defer run.release()
+	if err := run.body.read(w, r, s.maxBody, s.stall); err != nil {
+		return s.failBody(w, r, v, err)
+	}
+	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.path, bodyLen: run.body.length}
+	run.vars = c.appendTo(run.vars[:0])
+	run.request = phpbridge.Request{
+		ID:      v.id,
+		Site:    s.name,
+		Class:   phpbridge.Page,
+		Script:  v.route.script.file,
+		Vars:    run.vars,
+		Body:    run.body.reader(),
+		BodyLen: max(0, run.body.length),
+		Host:    s.host,
+		Timeout: s.timeout,
+	}
+	result, err := s.runner.Serve(r.Context(), w, &run.request)
+	if err != nil {
+		s.failRun(w, r, v, err)
+	}
+	s.metrics.scriptRan(result, err == nil && w.status < 500)
+	return handlerPHP
+}
+
+// release makes a run ready for the next request.
+func (r *run) release() {
+	r.body.close()
+	r.request = phpbridge.Request{}
+	if cap(r.vars) > maxKeptVars {
+		r.vars = nil
+	}
+	runs.Put(r)
+}
+
+// failBody answers a request whose body did not arrive.
+func (s *site) failBody(w *response, r *http.Request, v *visit, err error) handler {
+	w.Header().Set("Connection", "close")
+	switch {
+	case errors.Is(err, errLeftHalf):
+		w.cut = true
+	case errors.Is(err, errTooLong):
+		s.metrics.bodyOverflow()
+		w.fail(http.StatusRequestEntityTooLarge)
+	case errors.Is(err, errStalled):
+		s.metrics.timeout(stageBody)
+		w.fail(http.StatusRequestTimeout)
+	case errors.Is(err, errMangled):
+		w.fail(http.StatusBadRequest)
+	default:
+		s.logError(v, err)
+		w.fail(http.StatusInternalServerError)
+	}
+	return handlerError
+}
+
+// failRun answers a request whose script did not. What has begun is cut, so that
+// nobody takes a part for the whole.
+func (s *site) failRun(w *response, r *http.Request, v *visit, err error) {
+	if w.lost || r.Context().Err() != nil {
+		w.cut = true // nobody is there
+		return
+	}
+	status := statusOf(err)
+	if status == http.StatusGatewayTimeout {
+		s.metrics.timeout(stageRequest)
+	}
+	s.logRun(v, err, w.begun())
+	if w.begun() {
+		w.cut = true
+		return
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.fail(status)
+}
+
+// statusOf is the answer for an error of Serve.
+func statusOf(err error) int {
+	var crash *phpbridge.CrashError
+	switch {
+	case errors.Is(err, phpbridge.ErrBusy), errors.Is(err, phpbridge.ErrClosed):
+		return http.StatusServiceUnavailable
+	case errors.Is(err, phpbridge.ErrTimeout):
+		return http.StatusGatewayTimeout
+	case errors.Is(err, phpbridge.ErrTooLarge):
+		return http.StatusRequestHeaderFieldsTooLarge
+	case errors.As(err, &crash):
+		return http.StatusBadGateway
+	}
+	return http.StatusInternalServerError
+}
+
+// phpSettings are the ini settings that follow from the configuration. One limit
+// rules request bodies: PHP's own, which would drop a form in silence, are set to
+// max_body_size (0 is "no limit" for both), unless ini_overrides says otherwise.
+func phpSettings(c Config) []phpbridge.INI {
+	var ini []phpbridge.INI
+	if c.PHP.MemoryLimit != "" {
+		ini = append(ini, phpbridge.INI{Name: "memory_limit", Value: c.PHP.MemoryLimit})
+	}
+	seconds := int64(time.Duration(c.PHP.MaxExecutionTime) / time.Second)
+	body := strconv.FormatInt(int64(c.Server.Request.MaxBodySize), 10)
+	ini = append(ini,
+		phpbridge.INI{Name: "max_execution_time", Value: strconv.FormatInt(seconds, 10)},
+		phpbridge.INI{Name: "post_max_size", Value: body},
+		phpbridge.INI{Name: "upload_max_filesize", Value: body},
+	)
+	for _, o := range c.PHP.INIOverrides {
+		ini = append(ini, phpbridge.INI(o))
+	}
+	return ini
+}

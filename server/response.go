@@ -1,0 +1,101 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+)
+
+// A response is the ResponseWriter of one request. It knows what was sent, and
+// passes on what the connection can do: Flush, sendfile, hijacking by Unwrap.
+type response struct {
+	http.ResponseWriter
+	status int   // 0 until the response has begun
+	bytes  int64 // of the body
+	lost   bool  // a write failed: the client is gone
+	cut    bool  // the connection must be closed without ending the response
+}
+
+var responses = sync.Pool{New: func() any { return new(response) }}
+
+// begun reports whether a status was sent: it is too late for another.
+func (w *response) begun() bool { return w.status != 0 }
+
+// WriteHeader sends the status. An informational one may be followed by others.
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(p []byte) (int, error) {
+	w.implyOK()
+	n, err := w.ResponseWriter.Write(p)
+	w.wrote(int64(n), err)
+	return n, err
+}
+
+// WriteString is Write without a copy.
+func (w *response) WriteString(s string) (int, error) {
+	w.implyOK()
+	n, err := io.WriteString(w.ResponseWriter, s)
+	w.wrote(int64(n), err)
+	return n, err
+}
+
+// ReadFrom lets net/http send a file by sendfile.
+func (w *response) ReadFrom(r io.Reader) (int64, error) {
+	w.implyOK()
+	n, err := io.Copy(w.ResponseWriter, r)
+	w.wrote(n, err)
+	return n, err
+}
+
+// Flush sends what was written so far.
+func (w *response) Flush() { _ = w.FlushError() } // a client that left is noticed by the next write
+
+// FlushError is Flush for http.ResponseController.
+func (w *response) FlushError() error {
+	w.implyOK()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *response) wrote(n int64, err error) {
+	w.bytes += n
+	if err != nil && !errors.Is(err, http.ErrBodyNotAllowed) && !errors.Is(err, http.ErrContentLength) {
+		w.lost = true
+	}
+}
+
+func (w *response) implyOK() {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+}
+
+// fail answers with a status and its name as plain text, and drops the headers
+// that were meant for another answer.
+func (w *response) fail(status int) {
+	h := w.Header()
+	for name := range h {
+		if name != "Retry-After" && name != "Allow" && name != "Connection" && name != "Location" {
+			delete(h, name)
+		}
+	}
+	h["Content-Type"] = textPlain
+	w.WriteHeader(status)
+	// A client that is gone misses it.
+	_, _ = io.WriteString(w, strconv.Itoa(status)+" "+http.StatusText(status)+"\n")
+}
+
+// Header values that are shared by all responses and never changed.
+var (
+	textPlain = []string{"text/plain; charset=utf-8"}
+	typeJSON  = []string{"application/json"}
+)

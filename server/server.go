@@ -1,0 +1,159 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"ephpm/phpbridge"
+)
+
+// A Server is the whole front of one configuration: its listener, its site and
+// the pool of PHP workers. Run it once; ServeHTTP may be called from any
+// goroutine.
+type Server struct {
+	config      Config
+	log         *slog.Logger
+	pool        workers
+	site        *site
+	metrics     *metrics // nil when they are off
+	metricsPath string   // empty when they are off
+	ids         *ids
+	stopping    atomic.Bool
+}
+
+// workers is a *phpbridge.Pool, or a fake in tests.
+type workers interface {
+	runner
+	// Close refuses new requests and waits for running ones until ctx ends,
+	// which kills them.
+	Close(ctx context.Context) error
+}
+
+// New starts the workers of a configuration that Validate accepted. The Server
+// must be Run, which ends them.
+func New(c Config, log *slog.Logger) (*Server, error) {
+	have := thisMachine()
+	least, most := have.workers(c.PHP)
+	log.Info("starting",
+		"version", Build().Version, "php", Build().PHP, "root", c.Server.DocumentRoot,
+		"workers_min", least, "workers_max", most, "workers_auto", c.PHP.Workers == 0,
+		"cpus", have.cpus, "memory", Size(have.memory>>20<<20).String())
+	pool, err := phpbridge.New(phpbridge.Options{
+		MinWorkers:  least,
+		MaxWorkers:  most,
+		WorkerIdle:  time.Duration(c.PHP.WorkerIdleTimeout),
+		MaxRequests: c.PHP.WorkerMaxRequests,
+		Backlog:     c.PHP.WorkerBacklog,
+		BacklogWait: time.Duration(c.PHP.WorkerBacklogWait),
+		INIFile:     c.PHP.INIFile,
+		INI:         phpSettings(c),
+		Extensions:  c.PHP.Extensions,
+		SAPIName:    c.PHP.SAPIName,
+		Log:         log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start PHP: %w", err)
+	}
+	s, err := newServer(c, pool, log)
+	if err != nil {
+		closePool(pool)
+		return nil, err
+	}
+	if s.metrics != nil {
+		s.metrics.registry.MustRegister(poolMetrics{pool.Stats})
+	}
+	return s, nil
+}
+
+// newServer makes what surrounds the pool.
+func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
+	s := &Server{config: c, log: log, pool: pool, ids: newIDs()}
+	if c.Server.Metrics.Enabled {
+		s.metrics, s.metricsPath = newMetrics(log), c.Server.Metrics.Path
+	}
+	site, err := newSite(c.Server, c.File, pool, s.metrics, log)
+	if err != nil {
+		return nil, fmt.Errorf("document root: %w", err)
+	}
+	s.site = site
+	if c.Server.WebSocket.Enabled {
+		var r prometheus.Registerer
+		if s.metrics != nil {
+			r = s.metrics.registry
+		}
+		site.openSockets(c.Server, newSocketMetrics(r), new(atomic.Int64))
+	}
+	return s, nil
+}
+
+// closePool ends a pool that serves nobody.
+func closePool(p workers) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // there is nothing to wait for
+	_ = p.Close(ctx)
+}
+
+// Run serves until ctx ends, then stops gracefully: no new connections, idle ones
+// closed, requests in flight answered, sockets closed with 1001 and their
+// disconnect events run, workers ended. What is not done when the configured time
+// is over is cut. It returns when everything ended, nil if it was asked to stop.
+func (s *Server) Run(ctx context.Context) error {
+	l, err := listen(s.config.Server.Listen)
+	if err != nil {
+		closePool(s.pool)
+		return err
+	}
+	return s.serve(ctx, l)
+}
+
+// serve is Run with a listener.
+func (s *Server) serve(ctx context.Context, l net.Listener) error {
+	hs := newHTTPServer(s.config.Server, s, s.log)
+	ended := make(chan error, 1)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { ended <- hs.Serve(l) }) // until stop
+	s.log.Info("HTTP listening", "addr", l.Addr().String())
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+		err = fmt.Errorf("accept on %s: %w", l.Addr(), err)
+	}
+	s.stop(hs)
+	return err
+}
+
+// stop drains everything, for no longer than the configured time.
+func (s *Server) stop(hs *http.Server) {
+	s.stopping.Store(true)
+	limit := time.Duration(s.config.Server.Timeouts.Shutdown)
+	s.log.Info("stopping", "at_most", limit)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := hs.Shutdown(ctx); err != nil {
+			s.log.Warn("cut the requests that were still running", "err", err)
+			_ = hs.Close() // its listener is closed already
+		}
+	})
+	if s.site.sockets != nil {
+		s.site.sockets.shutdown(ctx)
+	}
+	wg.Wait()
+	if err := s.pool.Close(ctx); err != nil {
+		s.log.Warn("killed the scripts that were still running", "err", err)
+	}
+	s.log.Info("stopped")
+}

@@ -1,0 +1,153 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"ephpm/phpbridge"
+	"ephpm/registry"
+	"ephpm/websocket"
+)
+
+// A site is one virtual host and everything it owns. Its methods may be called
+// from any goroutine.
+type site struct {
+	name    string
+	root    *root
+	routes  routes
+	runner  runner
+	host    phpbridge.Host // of pages
+	sockets *sockets       // nil when WebSockets are off
+	entries []string       // where the WebSocket script may be, below the root
+
+	timeout      time.Duration // of a script; 0: none
+	stall        time.Duration // how long a client may pause in a request body; 0: for ever
+	maxBody      int64         // 0: any
+	cacheControl string
+
+	metrics *metrics
+	log     *slog.Logger
+}
+
+// A visit is one request on its way through a site.
+type visit struct {
+	id     string
+	target target
+	path   string // decoded
+	tree   *tree
+	route  route
+}
+
+// newSite returns the site of a checked configuration, without sockets: every
+// call of theirs throws.
+func newSite(c ServerConfig, secret string, run runner, m *metrics, log *slog.Logger) (*site, error) {
+	root, err := openRoot(c.DocumentRoot, secret, log)
+	if err != nil {
+		return nil, err
+	}
+	return &site{
+		name: "default",
+		root: root,
+		routes: routes{
+			fallback: parseFallback(c.Fallback),
+			index:    c.IndexFiles,
+			hidden:   map[string]int{HiddenDeny: 403, HiddenIgnore: 404}[c.Static.HiddenFiles],
+		},
+		runner:       run,
+		host:         thrower(textDisabled),
+		timeout:      time.Duration(c.Timeouts.Request),
+		stall:        time.Duration(c.Timeouts.Idle),
+		maxBody:      int64(c.Request.MaxBodySize),
+		cacheControl: c.Static.CacheControl,
+		metrics:      m,
+		log:          log,
+	}, nil
+}
+
+// answer answers a request for the site.
+func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) handler {
+	if s.routes.hidden != 0 && hasHidden(v.path) {
+		w.fail(s.routes.hidden)
+		return handlerError
+	}
+	v.tree = s.root.tree(now)
+	if s.sockets != nil && websocket.IsUpgrade(r) {
+		return s.upgrade(w, r, v, now)
+	}
+	v.route = s.routes.find(v.tree, v.target, v.path, now)
+	switch {
+	case v.route.location != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		w.Header().Set("Location", v.route.location)
+		w.fail(http.StatusMovedPermanently)
+		return handlerStatic
+	case v.route.script != nil:
+		return s.runScript(w, r, v)
+	case v.route.file != "":
+		return s.sendFile(w, r, v)
+	}
+	w.fail(v.route.status)
+	return handlerError
+}
+
+// openSockets gives the site its sockets. They are counted in open, with those of
+// every other site.
+func (s *site) openSockets(c ServerConfig, m *socketMetrics, open *atomic.Int64) {
+	ws := c.WebSocket
+	s.entries = c.WebSocketFiles
+	s.sockets = newSockets(socketOptions{
+		site:       s.name,
+		php:        s.runner,
+		log:        s.log,
+		metrics:    m,
+		open:       open,
+		maxOpen:    ws.MaxConnections,
+		maxSite:    ws.MaxConnectionsPerSite,
+		maxMessage: int64(ws.MaxMessageSize),
+		conn: websocket.Options{
+			MaxMessageSize: int64(ws.MaxMessageSize),
+			MaxFrameSize:   int64(ws.MaxFrameSize),
+			QueueFrames:    ws.SendQueue,
+			QueueBytes:     int64(ws.SendQueueBytes),
+			PingInterval:   time.Duration(ws.PingInterval),
+			IdleTimeout:    time.Duration(ws.IdleTimeout),
+			WriteTimeout:   time.Duration(ws.WriteTimeout),
+		},
+		sendWait:       time.Duration(ws.SendWait),
+		requestTimeout: s.timeout,
+		subprotocols:   ws.Subprotocols,
+		allowedOrigins: ws.AllowedOrigins,
+		entrypoint: func() (string, bool) {
+			entry := s.entrypoint(time.Now())
+			if entry == nil {
+				return "", false
+			}
+			return entry.file, true
+		},
+	})
+	s.host = s.sockets.host(registry.ID{})
+}
+
+// upgrade gives the request to the sockets. Every path leads to the same script.
+func (s *site) upgrade(w *response, r *http.Request, v *visit, now time.Time) handler {
+	entry := s.entrypoint(now)
+	if entry == nil {
+		entry = &script{} // the sockets refuse, count and log it
+	}
+	v.route = route{script: entry, query: v.target.query}
+	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.path, bodyLen: -1}
+	s.sockets.upgrade(w, r, c.appendTo(nil), v.id)
+	return handlerWebSocket
+}
+
+// entrypoint returns the first WebSocket script that is there, or nil.
+func (s *site) entrypoint(now time.Time) *script {
+	t := s.root.tree(now)
+	for _, name := range s.entries {
+		if f := t.script(fileName("/"+name), now); f.kind == aScript {
+			return f.script
+		}
+	}
+	return nil
+}

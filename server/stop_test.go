@@ -1,0 +1,125 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"ephpm/phpbridge"
+)
+
+// start serves on a free port until the returned function is called, which
+// returns what serve returned.
+func start(t *testing.T, s *Server) (addr net.Addr, stop func() error) {
+	t.Helper()
+	l, err := listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(ctx, l) }()
+	return l.Addr(), func() error {
+		cancel()
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(10 * time.Second):
+			t.Fatal("the server does not stop")
+			return nil
+		}
+	}
+}
+
+func TestStopFinishesWhatRunsAndClosesWhatIsIdle(t *testing.T) {
+	running, finish := make(chan bool), make(chan bool)
+	pool := &fakePool{run: func(_ context.Context, w http.ResponseWriter, _ *phpbridge.Request) error {
+		running <- true
+		<-finish
+		_, err := io.WriteString(w, "done")
+		return err
+	}}
+	addr, stop := start(t, newTest(t, files(t, "index.php", "a.txt"), pool))
+
+	silent := dial(t, addr) // a browser's connection in advance
+	idle := dial(t, addr)
+	fmt.Fprint(idle, "GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\n")
+	idleIn := bufio.NewReader(idle)
+	r, err := http.ReadResponse(idleIn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, r.Body)
+	busy := dial(t, addr)
+	fmt.Fprint(busy, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-running
+
+	stopped := make(chan error)
+	go func() { stopped <- stop() }()
+	start := time.Now()
+	for name, in := range map[string]io.Reader{"a silent": silent, "an idle": idleIn} {
+		if _, err := in.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%s connection was not closed", name)
+		}
+	}
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("closing idle connections took %v", took)
+	}
+	if c, err := net.Dial("tcp", addr.String()); err == nil {
+		_ = c.Close()
+		t.Error("the listener is still open while a request runs")
+	}
+	close(finish)
+	if r, err := http.ReadResponse(bufio.NewReader(busy), nil); err != nil {
+		t.Error("the request in flight was lost:", err)
+	} else if b, _ := io.ReadAll(r.Body); string(b) != "done" {
+		t.Errorf("the request in flight got %q", b)
+	}
+	if err := <-stopped; err != nil || !pool.closed {
+		t.Errorf("stopped with %v, pool closed: %v", err, pool.closed)
+	}
+}
+
+func TestStopCutsWhatTakesTooLong(t *testing.T) {
+	running := make(chan bool)
+	pool := &fakePool{run: func(ctx context.Context, _ http.ResponseWriter, _ *phpbridge.Request) error {
+		running <- true
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	addr, stop := start(t, newTest(t, files(t, "index.php"), pool, func(c *Config) {
+		c.Server.Timeouts.Shutdown = Duration(50 * time.Millisecond)
+	}))
+	c := dial(t, addr)
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-running
+	if err := stop(); err != nil {
+		t.Errorf("stopped with %v, want nil", err)
+	}
+	if b, err := io.ReadAll(c); len(b) != 0 {
+		t.Errorf("read %q, %v; want a closed connection", b, err)
+	}
+}
+
+func TestOccupiedPortIsOneClearLine(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	pool := &fakePool{}
+	s := newTest(t, files(t), pool, func(c *Config) { c.Server.Listen = l.Addr().String() })
+	err = s.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "listen") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("Run on an occupied port: %v", err)
+	}
+	if !pool.closed {
+		t.Error("the pool was left running")
+	}
+}

@@ -1,0 +1,179 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"ephpm/phpbridge"
+)
+
+// software is SERVER_SOFTWARE.
+var software = "ephpm/" + version()
+
+// cgi is what the CGI variables of one request are made of.
+type cgi struct {
+	request *http.Request
+	id      string
+	target  target
+	route   *route
+	root    string // DOCUMENT_ROOT
+	bodyLen int64  // of the body that was read; -1 when there is none
+}
+
+// appendTo appends the variables of RFC 3875 §4.1 and those that web servers add.
+// Every name is always there, empty when it has no value, but for HTTPS and
+// PATH_TRANSLATED, which scripts test by their presence.
+func (c *cgi) appendTo(v phpbridge.Vars) phpbridge.Vars {
+	r, p := c.request, peerOf(c.request)
+	script := c.route.script
+
+	v = v.Add("GATEWAY_INTERFACE", "CGI/1.1")
+	v = v.Add("SERVER_SOFTWARE", software)
+	v = v.Add("SERVER_PROTOCOL", r.Proto)
+	v = c.appendHost(v, p)
+	v = v.Add("REMOTE_ADDR", p.addr)
+	v = v.Add("REMOTE_PORT", p.port)
+	v = v.Add("REMOTE_HOST", p.addr) // no name lookups
+	v = v.Add("REMOTE_IDENT", "")
+
+	v = v.Add("REQUEST_METHOD", r.Method)
+	v = v.Add("REQUEST_URI", c.target.uri)
+	v = v.Add("QUERY_STRING", c.route.query)
+	v = v.Add("REQUEST_ID", c.id)
+	v = v.Add("REDIRECT_STATUS", "200") // PHP builds with force-cgi-redirect ask for it
+
+	v = v.Add("DOCUMENT_ROOT", c.root)
+	v = v.Add("DOCUMENT_URI", script.name)
+	v = v.Add("SCRIPT_NAME", script.name)
+	v = v.Add("SCRIPT_FILENAME", script.file)
+	v = v.Add("PATH_INFO", c.route.pathInfo)
+	if c.route.pathInfo == "" {
+		v = v.Add("PHP_SELF", script.name)
+	} else {
+		v = v.Add("PHP_SELF", script.name+c.route.pathInfo)
+		v = v.Add("PATH_TRANSLATED", c.root+c.route.pathInfo)
+	}
+	v = c.appendAuth(v)
+	return c.appendHeaders(v)
+}
+
+// appendHost appends what the client called us and where it reached us.
+func (c *cgi) appendHost(v phpbridge.Vars, p *peer) phpbridge.Vars {
+	r := c.request
+	name, port := splitHostPort(r.Host)
+	if name == "" {
+		name = p.local
+	}
+	scheme, standard := "http", "80"
+	if r.TLS != nil {
+		scheme, standard = "https", "443"
+		v = v.Add("HTTPS", "on")
+	}
+	if port == "" {
+		port = standard
+	}
+	v = v.Add("REQUEST_SCHEME", scheme)
+	v = v.Add("SERVER_NAME", name)
+	v = v.Add("SERVER_PORT", port)
+	v = v.Add("SERVER_ADDR", p.local)
+	if r.Host != "" {
+		v = v.Add("HTTP_HOST", r.Host)
+	}
+	return v
+}
+
+// appendAuth appends the user that the client claims to be; checking it is the
+// script's business, so AUTH_TYPE is empty.
+func (c *cgi) appendAuth(v phpbridge.Vars) phpbridge.Vars {
+	user := ""
+	if len(c.request.Header["Authorization"]) != 0 {
+		user, _, _ = c.request.BasicAuth()
+	}
+	v = v.Add("AUTH_TYPE", "")
+	return v.Add("REMOTE_USER", user)
+}
+
+// appendHeaders appends the header fields. The body's length is the one that was
+// counted, whatever the client announced.
+func (c *cgi) appendHeaders(v phpbridge.Vars) phpbridge.Vars {
+	length := ""
+	if c.bodyLen >= 0 {
+		length = strconv.FormatInt(c.bodyLen, 10)
+	}
+	h := c.request.Header
+	contentType := ""
+	if values := h["Content-Type"]; len(values) != 0 {
+		contentType = values[0]
+	}
+	v = v.Add("CONTENT_TYPE", contentType)
+	v = v.Add("CONTENT_LENGTH", length)
+	for field, values := range h {
+		name, known := headerVars[field]
+		if !known {
+			if name = headerVar(field); name == "" {
+				continue
+			}
+		}
+		switch {
+		case len(values) == 0:
+			continue
+		case field == "Content-Length":
+			v = v.Add(name, length)
+		case len(values) == 1:
+			v = v.Add(name, values[0])
+		case field == "Cookie":
+			v = v.Add(name, strings.Join(values, "; ")) // RFC 6265 §5.4
+		default:
+			v = v.Add(name, strings.Join(values, ", ")) // RFC 9110 §5.3
+		}
+	}
+	return v
+}
+
+// headerVar returns the variable of a header field, or "" for a field that PHP
+// must not see. "Proxy" would become HTTP_PROXY, which programs that PHP starts
+// obey. A name with anything but letters, digits and hyphens, an underscore above
+// all, could pass for another header: PHP turns "_", "." and "-" into one.
+func headerVar(field string) string {
+	if field == "Proxy" {
+		return ""
+	}
+	b := make([]byte, 0, len("HTTP_")+len(field))
+	b = append(b, "HTTP_"...)
+	for i := range len(field) {
+		c := field[i]
+		switch {
+		case c == '-':
+			c = '_'
+		case 'a' <= c && c <= 'z':
+			c -= 'a' - 'A'
+		case 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
+		default:
+			return ""
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// headerVars is headerVar for the fields that most requests have.
+var headerVars = func() map[string]string {
+	m := map[string]string{}
+	for _, field := range []string{
+		"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Access-Control-Request-Headers",
+		"Access-Control-Request-Method", "Authorization", "Cache-Control", "Connection", "Content-Encoding",
+		"Content-Length", "Content-Type", "Cookie", "Dnt", "Expect", "Forwarded", "From", "If-Match",
+		"If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Origin", "Pragma", "Priority",
+		"Proxy", "Range", "Referer", "Sec-Ch-Ua", "Sec-Ch-Ua-Mobile", "Sec-Ch-Ua-Platform", "Sec-Fetch-Dest",
+		"Sec-Fetch-Mode", "Sec-Fetch-Site", "Sec-Fetch-User", "Sec-Gpc", "Sec-Websocket-Extensions",
+		"Sec-Websocket-Key", "Sec-Websocket-Protocol", "Sec-Websocket-Version", "Te", "Upgrade",
+		"Upgrade-Insecure-Requests", "User-Agent", "Via", "X-Csrf-Token", "X-Forwarded-For", "X-Forwarded-Host",
+		"X-Forwarded-Port", "X-Forwarded-Proto", "X-Real-Ip", "X-Request-Id", "X-Requested-With",
+	} {
+		if name := headerVar(field); name != "" {
+			m[field] = name
+		}
+	}
+	return m
+}()
