@@ -1,0 +1,253 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// appOptions says how to start a server. The zero value serves an empty
+// directory with the defaults.
+type appOptions struct {
+	// Root is the document root, absolute or relative to this directory. Empty
+	// means the one that the configuration names, or, when TOML and Config do
+	// not name one, what the server makes of that.
+	Root string
+	// Files are written into a new document root, path to content. Not together
+	// with Root.
+	Files map[string]string
+	// TOML is the content of the configuration file, without listen.
+	TOML string
+	// Config is the path of an existing configuration file that is used instead
+	// of TOML.
+	Config string
+	// Listen is the address of the listener. Empty means a free port of
+	// 127.0.0.1.
+	Listen string
+	// Env is added to the environment, "NAME=value".
+	Env []string
+	// Args are added to the command line.
+	Args []string
+}
+
+// An app is a running ephpm server. Its methods are for the goroutine of the
+// test that started it.
+type app struct {
+	URL  string // http://127.0.0.1:43127
+	Addr string // 127.0.0.1:43127
+
+	t       testing.TB
+	options appOptions
+	cmd     *exec.Cmd
+	log     *outputLog
+	exited  chan struct{} // closed when the process has ended
+}
+
+// startApp starts a server and returns when it listens. The server is stopped
+// when the test ends.
+func startApp(t testing.TB, o appOptions) *app {
+	t.Helper()
+	a := &app{t: t, options: o}
+	if len(o.Files) > 0 {
+		a.options.Root = t.TempDir()
+		writeFiles(t, a.options.Root, o.Files)
+	}
+	if o.Config == "" {
+		a.options.Config = filepath.Join(t.TempDir(), "ephpm.toml")
+		writeFiles(t, filepath.Dir(a.options.Config), map[string]string{"ephpm.toml": o.TOML})
+	}
+	if o.Listen == "" {
+		a.options.Listen = "127.0.0.1:0"
+	}
+	a.start()
+	t.Cleanup(func() {
+		if t.Failed() {
+			defer func() { t.Logf("server log:\n%s", a.Log()) }()
+		}
+		a.Stop()
+	})
+	return a
+}
+
+func writeFiles(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (a *app) start() {
+	a.t.Helper()
+	args := []string{"serve", "-c", a.options.Config, "-l", a.options.Listen}
+	if a.options.Root != "" {
+		root, err := filepath.Abs(a.options.Root)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		args = append(args, "-d", root)
+	}
+	a.log = newOutputLog()
+	a.cmd = exec.Command(binary, append(args, a.options.Args...)...)
+	a.cmd.Env = append(os.Environ(), a.options.Env...)
+	a.cmd.Stdout, a.cmd.Stderr = a.log, a.log
+	// A process group of its own, so that Stop sees who is left behind.
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// Whoever is left behind holds the output open.
+	a.cmd.WaitDelay = time.Second
+	if err := a.cmd.Start(); err != nil {
+		a.t.Fatalf("start ephpm: %v", err)
+	}
+	exited := make(chan struct{})
+	a.exited = exited
+	cmd := a.cmd
+	go func() { // ended by the process, for which Stop and Kill wait
+		defer close(exited)
+		_ = cmd.Wait() // ProcessState has what matters
+	}()
+
+	m := a.log.wait(a.t, `listening"? .*\baddr="?([0-9.:\[\]a-f]+)`, a.exited)
+	if m == nil {
+		a.t.Fatalf("ephpm does not listen; its log:\n%s", a.Log())
+	}
+	a.Addr = m[1]
+	a.URL = "http://" + a.Addr
+}
+
+// Log returns what the server wrote since it was started or restarted.
+func (a *app) Log() string { return a.log.String() }
+
+// waitLog waits until the server's log matches pattern and returns the match
+// and its groups.
+func (a *app) waitLog(pattern string) []string {
+	a.t.Helper()
+	m := a.log.wait(a.t, pattern, a.exited)
+	if m == nil {
+		a.t.Fatalf("the server's log never matched %q", pattern)
+	}
+	return m
+}
+
+// PID is the process id of the front.
+func (a *app) PID() int { return a.cmd.Process.Pid }
+
+// Stop asks the server to end (SIGTERM), waits, and returns its exit status. It
+// checks that the server ended in good order. Stopping twice is harmless.
+func (a *app) Stop() int {
+	a.t.Helper()
+	return a.end(syscall.SIGTERM)
+}
+
+// Kill ends the front without a warning (SIGKILL) and waits until all of its
+// processes are gone.
+func (a *app) Kill() {
+	a.t.Helper()
+	a.end(syscall.SIGKILL)
+}
+
+// Restart stops the server and starts it again on the same address.
+func (a *app) Restart() {
+	a.t.Helper()
+	a.Stop()
+	a.options.Listen = a.Addr
+	a.start()
+}
+
+func (a *app) end(sig syscall.Signal) int {
+	a.t.Helper()
+	select {
+	case <-a.exited:
+	default:
+		// The process may end by itself at this moment.
+		_ = a.cmd.Process.Signal(sig)
+	}
+	select {
+	case <-a.exited:
+	case <-time.After(2 * patience):
+		a.t.Errorf("ephpm did not end within %v of %v", 2*patience, sig)
+		_ = syscall.Kill(-a.PID(), syscall.SIGKILL)
+		<-a.exited
+	}
+	a.checkNobodyIsLeft()
+	for _, trouble := range []string{"WARNING: DATA RACE", "panic: ", "fatal error: "} {
+		if strings.Contains(a.Log(), trouble) {
+			a.t.Errorf("the server's log has %q:\n%s", trouble, a.Log())
+		}
+	}
+	return a.cmd.ProcessState.ExitCode()
+}
+
+// checkNobodyIsLeft waits until the process group is empty: zygote and workers
+// must not outlive the front.
+func (a *app) checkNobodyIsLeft() {
+	a.t.Helper()
+	err := eventually(func() error {
+		if err := syscall.Kill(-a.PID(), 0); errors.Is(err, syscall.ESRCH) {
+			return nil
+		}
+		return errors.New("a process of the server outlived it")
+	})
+	if err != nil {
+		a.t.Error(err)
+		_ = syscall.Kill(-a.PID(), syscall.SIGKILL)
+	}
+}
+
+// eventually calls try until it returns nil, for what can only be asked, not
+// waited for. It returns the last error when patience is over.
+func eventually(try func() error) error {
+	deadline := time.Now().Add(patience)
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("still after %v: %w", patience, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// get fetches a path and returns the answer and its body.
+func (a *app) get(path string) (*http.Response, string) {
+	a.t.Helper()
+	req, err := http.NewRequest("GET", a.URL+path, nil)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return a.do(req)
+}
+
+// do sends a request, without following redirects, and returns the answer and
+// its body.
+func (a *app) do(req *http.Request) (*http.Response, string) {
+	a.t.Helper()
+	client := http.Client{
+		Timeout:       patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		a.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		a.t.Fatalf("%s %s: read body: %v", req.Method, req.URL, err)
+	}
+	return resp, string(body)
+}

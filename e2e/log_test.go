@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+)
+
+// An outputLog collects what a process writes and wakes who waits for a line.
+type outputLog struct {
+	mu      sync.Mutex // guards the following
+	text    []byte
+	changed chan struct{} // closed and replaced by every Write
+}
+
+func newOutputLog() *outputLog {
+	return &outputLog{changed: make(chan struct{})}
+}
+
+func (l *outputLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p...)
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return len(p), nil
+}
+
+func (l *outputLog) String() string {
+	text, _ := l.snapshot()
+	return text
+}
+
+func (l *outputLog) snapshot() (string, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text), l.changed
+}
+
+// wait returns the first match of pattern and its groups. It gives up, with
+// nil, when stop is closed or after patience.
+func (l *outputLog) wait(t testing.TB, pattern string, stop <-chan struct{}) []string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	timeout := time.After(patience)
+	for {
+		text, changed := l.snapshot()
+		if m := re.FindStringSubmatch(text); m != nil {
+			return m
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			return nil
+		case <-stop:
+			// What was written last counts too.
+			return re.FindStringSubmatch(l.String())
+		}
+	}
+}
