@@ -2,8 +2,8 @@
 done = function(summary, latency, requests)
 	local e = summary.errors
 	io.write(string.format(
-		'RESULT {"requests":%d,"micros":%d,"p50":%d,"p99":%d,"errors":%d}\n',
+		'RESULT {"requests":%d,"micros":%d,"mean":%.0f,"p50":%d,"p99":%d,"errors":%d}\n',
 		summary.requests, summary.duration,
-		latency:percentile(50), latency:percentile(99),
+		latency.mean, latency:percentile(50), latency:percentile(99),
 		e.connect + e.read + e.write + e.status + e.timeout))
 end

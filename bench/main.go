@@ -8,7 +8,10 @@
 // keep-alive connections and no access log. The load comes from wrk on the same
 // machine and takes part of its CPUs, from every server alike. Rounds are
 // interleaved, so that a machine that gets slower or faster meanwhile does not
-// favour one of them; figures are medians of the rounds.
+// favour one of them; figures are medians of the rounds. The column "served"
+// is how many of wrk's connections were being served at a time: with kept
+// FastCGI connections php-fpm binds each worker to one of them and leaves the
+// others waiting, and the latencies know nothing of those.
 package main
 
 import (

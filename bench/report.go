@@ -49,7 +49,7 @@ func median[T cmp.Ordered](samples []sample, figure func(sample) T) T {
 func printTable(sub subject, servers []*server, got map[string][]sample) {
 	fmt.Printf("%s.php, %d connections\n", sub.script, sub.conns)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "server\treq/s\tp50 ms\tp99 ms\tCPU µs/req\tPSS MB\terrors\tephpm ÷ it\t")
+	fmt.Fprintln(w, "server\treq/s\tp50 ms\tp99 ms\tserved\tCPU µs/req\tPSS MB\terrors\tephpm ÷ it\t")
 	ours := got[servers[0].name]
 	for _, s := range servers {
 		samples := got[s.name]
@@ -57,10 +57,11 @@ func printTable(sub subject, servers []*server, got map[string][]sample) {
 		for _, one := range samples {
 			errors += one.Errors
 		}
-		fmt.Fprintf(w, "%s\t%.0f\t%.2f\t%.2f\t%.0f\t%.1f\t%d\t%.2f\t\n", s.name,
+		fmt.Fprintf(w, "%s\t%.0f\t%.2f\t%.2f\t%.0f\t%.0f\t%.1f\t%d\t%.2f\t\n", s.name,
 			median(samples, sample.rate),
 			float64(median(samples, func(s sample) int64 { return s.P50 }))/1e3,
 			float64(median(samples, func(s sample) int64 { return s.P99 }))/1e3,
+			median(samples, sample.served),
 			float64(median(samples, sampleCPU))/1e3,
 			float64(median(samples, func(s sample) int64 { return s.memory }))/(1<<20),
 			errors, rateRatio(ours, samples))
