@@ -8,7 +8,7 @@ found=
 while IFS=: read -r file target; do
 	found=1
 	echo "== $target ($(dirname "$file"))"
-	go test "./$(dirname "$file")" -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime"
+	go test "./$(dirname "$file")" -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" </dev/null
 done < <(grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . |
 	sed -E 's|^\./||; s/:func /:/' | sort)
 [ -n "$found" ] || { echo "fuzz: no fuzz target found" >&2; exit 1; }
