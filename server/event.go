@@ -1,0 +1,229 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"ephpm/phpbridge"
+	"ephpm/websocket"
+)
+
+// An event is one run of a site's WebSocket script.
+type event struct {
+	name string // eventConnect, eventMessage or eventDisconnect
+	vars phpbridge.Vars
+	body []byte
+}
+
+// dispatch runs an event and counts it. The script's output goes to w.
+func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.ResponseWriter) error {
+	s.metrics.events.WithLabelValues(e.name).Inc()
+	result, err := s.php.Serve(ctx, w, &phpbridge.Request{
+		ID:      c.requestID,
+		Site:    s.site,
+		Class:   phpbridge.Event,
+		Script:  c.script,
+		Vars:    e.vars,
+		Body:    bytes.NewReader(e.body),
+		BodyLen: int64(len(e.body)),
+		Host:    s.host(c.id),
+		Timeout: s.requestTimeout,
+	})
+	if err != nil {
+		s.failed(ctx, c, e.name, failure(ctx, err), slog.Any("err", err))
+		return err
+	}
+	s.metrics.eventTime.WithLabelValues(e.name).Observe(result.Ran.Seconds())
+	return nil
+}
+
+// failed counts and logs an event that did not run to its end.
+func (s *sockets) failed(ctx context.Context, c *socket, name, reason string, detail slog.Attr) {
+	s.metrics.eventFailures.WithLabelValues(name, reason).Inc()
+	level := slog.LevelWarn
+	if reason == failedCanceled {
+		level = slog.LevelDebug
+	}
+	s.log.LogAttrs(ctx, level, "event failed", slog.String("site", s.site), slog.String("event", name),
+		slog.String("connection", c.id.String()), slog.String("reason", reason), detail)
+}
+
+func failure(ctx context.Context, err error) string {
+	var crash *phpbridge.CrashError
+	switch {
+	case errors.Is(err, phpbridge.ErrTimeout):
+		return failedTimeout
+	case errors.Is(err, phpbridge.ErrBusy):
+		return failedBusy
+	case errors.As(err, &crash):
+		return failedCrash
+	case ctx.Err() != nil, errors.Is(err, phpbridge.ErrClosed):
+		return failedCanceled
+	}
+	return failedOther
+}
+
+// message runs the message event. It never fails: what it cannot run closes the
+// socket, and a script that breaks costs only its event.
+func (s *sockets) message(ctx context.Context, c *socket, m websocket.Message) error {
+	opcode, contentType := "text", "text/plain; charset=utf-8"
+	if m.Binary {
+		opcode, contentType = "binary", "application/octet-stream"
+	}
+	vars := c.event(eventMessage)
+	vars = vars.Add("WS_OPCODE", opcode)
+	vars = vars.Add("CONTENT_TYPE", contentType)
+
+	err := s.dispatchSilently(ctx, c, event{eventMessage, vars, m.Data})
+	switch {
+	case errors.Is(err, phpbridge.ErrTimeout):
+		s.metrics.eventTimeouts.Inc()
+		c.conn.Close(websocket.CodeInternal, "", websocket.CauseTimeout)
+	case errors.Is(err, phpbridge.ErrBusy):
+		c.conn.Close(websocket.CodeTryAgain, "", websocket.CauseServer)
+	case errors.Is(err, phpbridge.ErrClosed):
+		c.conn.Close(websocket.CodeGoingAway, "", websocket.CauseShutdown)
+	}
+	return nil
+}
+
+// disconnect runs the disconnect event. The client is gone, so ctx is the
+// server's.
+func (s *sockets) disconnect(ctx context.Context, c *socket, closed websocket.Closed) {
+	vars := c.event(eventDisconnect)
+	vars = vars.Add("WS_CLOSE_CODE", strconv.Itoa(closed.Code))
+	vars = vars.Add("WS_CLOSE_REASON", closed.Reason)
+	vars = vars.Add("WS_CLOSE_CAUSE", string(closed.Cause))
+	vars = vars.Add("WS_DURATION_MS", strconv.FormatInt(closed.Duration.Milliseconds(), 10))
+	_ = s.dispatchSilently(ctx, c, event{eventDisconnect, vars, nil}) // counted and logged, and there is nobody to tell
+}
+
+// dispatchSilently runs an event whose output nobody gets.
+func (s *sockets) dispatchSilently(ctx context.Context, c *socket, e event) error {
+	w := &silence{header: http.Header{}}
+	if err := s.dispatch(ctx, c, e, w); err != nil {
+		return err
+	}
+	if w.status >= http.StatusInternalServerError {
+		s.failed(ctx, c, e.name, failedFatal, slog.Int("status", w.status))
+	}
+	return nil
+}
+
+// silence is a ResponseWriter that keeps only the status.
+type silence struct {
+	header http.Header
+	status int
+}
+
+func (w *silence) Header() http.Header         { return w.header }
+func (w *silence) Write(p []byte) (int, error) { return len(p), nil }
+func (w *silence) Flush()                      {}
+func (w *silence) WriteHeader(status int) {
+	if w.status < http.StatusOK {
+		w.status = status
+	}
+}
+
+// A verdict is the ResponseWriter of a connect event. A 2xx stays here and
+// accepts the client; anything else goes to the client as the script said it.
+type verdict struct {
+	client *response
+	header http.Header
+	status int // 0 until the script has decided
+}
+
+func (v *verdict) Header() http.Header { return v.header }
+
+func (v *verdict) accepted() bool { return v.status == 0 || v.status/100 == 2 }
+
+// WriteHeader decides. Informational responses are not for a handshake.
+func (v *verdict) WriteHeader(status int) {
+	if v.status != 0 || status < http.StatusOK {
+		return
+	}
+	v.status = status
+	if v.accepted() {
+		return
+	}
+	h := v.client.Header()
+	for name, values := range v.header {
+		h[name] = slices.Clone(values)
+	}
+	v.client.WriteHeader(status)
+}
+
+func (v *verdict) Write(p []byte) (int, error) {
+	v.WriteHeader(http.StatusOK)
+	if v.accepted() {
+		return len(p), nil
+	}
+	return v.client.Write(p)
+}
+
+// Flush passes what was written to the client that is refused.
+func (v *verdict) Flush() {
+	v.WriteHeader(http.StatusOK)
+	if !v.accepted() {
+		v.client.Flush()
+	}
+}
+
+// notReplayed are the variables that belong to the upgrade request alone.
+var notReplayed = map[string]bool{
+	"HTTP_CONNECTION": true, "HTTP_UPGRADE": true, "HTTP_SEC_WEBSOCKET_KEY": true,
+	"HTTP_SEC_WEBSOCKET_VERSION": true, "HTTP_SEC_WEBSOCKET_EXTENSIONS": true,
+	"HTTP_CONTENT_LENGTH": true, "HTTP_CONTENT_TYPE": true, "HTTP_TRANSFER_ENCODING": true,
+	"CONTENT_LENGTH": true, "CONTENT_TYPE": true,
+	"REQUEST_TIME": true, "REQUEST_TIME_FLOAT": true,
+}
+
+// eventVars returns the variables of the connect event and those that every
+// later event repeats. Later events extend the second, whose capacity is its
+// length, so each gets a copy.
+func eventVars(upgrade phpbridge.Vars, id string, same bool) (connect, replayed phpbridge.Vars) {
+	origin := "0"
+	if same {
+		origin = "1"
+	}
+	common := func(v phpbridge.Vars) phpbridge.Vars {
+		v = v.Add("WS_CONNECTION_ID", id)
+		return v.Add("WS_SAME_ORIGIN", origin)
+	}
+	connect = common(append(phpbridge.Vars(nil), upgrade...))
+	connect = connect.Add("WS_EVENT", eventConnect)
+	for name, value := range upgrade.All() {
+		if !notReplayed[name] {
+			replayed = replayed.Add(name, value)
+		}
+	}
+	return connect, append(phpbridge.Vars(nil), common(replayed)...)
+}
+
+// event returns the variables of a later event, to which more can be added.
+func (c *socket) event(name string) phpbridge.Vars {
+	v := make(phpbridge.Vars, len(c.vars), len(c.vars)+256)
+	copy(v, c.vars)
+	return v.Add("WS_EVENT", name)
+}
+
+// budget is what is left of the time that an event may wait for slow clients.
+// One wait gets half of it, so that the first stuck client does not use up what
+// healthy ones need.
+type budget struct{ left time.Duration }
+
+// wait runs f with the time it may take.
+func (b *budget) wait(ctx context.Context, f func(context.Context) bool) bool {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, b.left/2)
+	defer cancel()
+	ok := f(ctx)
+	b.left = max(0, b.left-time.Since(start))
+	return ok
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"unicode/utf8"
+
+	"ephpm/phpbridge"
+	"ephpm/registry"
+	"ephpm/websocket"
+)
+
+// Why the functions throw \Exception; the texts are those of the public project.
+const (
+	textDisabled  = "ephpm_ws: native websockets are not enabled on this server (set [server.websocket] enabled = true)"
+	textNoSite    = "ephpm_ws: no websocket context for this request: its host matched no site"
+	textNoCurrent = "ephpm_ws: no current websocket connection. The implicit form is only valid inside a websocket event; " +
+		"from an ordinary HTTP request use the ephpm_ws_connection_*() form with an explicit connection id"
+)
+
+const (
+	maxCloseReason = 123  // RFC 6455 §5.5: a control frame of 125 bytes
+	maxMembers     = 1000 // of one ephpm_ws_members
+)
+
+// thrower is the Host of requests for which every call throws, for the reason
+// that it holds.
+type thrower string
+
+// HostCall throws.
+func (t thrower) HostCall(_ context.Context, c *phpbridge.Call) {
+	c.Throw(phpbridge.ThrowException, string(t))
+}
+
+// A host answers what one event, or any page, asks of the sockets of its site.
+// It can reach no other site's, because it holds only its own.
+type host struct {
+	s       *sockets
+	current registry.ID // zero on a page
+	budget  budget
+}
+
+// host returns the Host for an event of current; the zero ID means pages, which
+// may share one.
+func (s *sockets) host(current registry.ID) phpbridge.Host {
+	return &host{s: s, current: current, budget: budget{s.sendWait}}
+}
+
+// HostCall answers one call.
+func (h *host) HostCall(ctx context.Context, c *phpbridge.Call) {
+	if h.current == (registry.ID{}) {
+		h = &host{s: h.s, budget: budget{h.s.sendWait}} // pages run at once
+	}
+	var err error
+	switch c.Func() {
+	case phpbridge.WSBroadcast:
+		err = h.callBroadcast(ctx, c)
+	case phpbridge.WSCount:
+		if c.IsNull(0) {
+			c.ReturnInt(int64(h.s.members.Len()))
+		} else {
+			c.ReturnInt(int64(h.s.members.Count(c.String(0))))
+		}
+	case phpbridge.WSMembers:
+		c.ReturnStrings(h.members(c.String(0), c.Int(1)))
+	default:
+		err = h.callConnection(ctx, c)
+	}
+	if m, ok := err.(*misuse); ok {
+		c.Throw(m.class, m.text)
+	}
+}
+
+// callConnection answers the functions that are about one connection: the
+// current one, or in the ephpm_ws_connection_ form the one that is named.
+func (h *host) callConnection(ctx context.Context, c *phpbridge.Call) error {
+	id, first := h.current, 0
+	switch c.Func() {
+	case phpbridge.WSConnectionSend, phpbridge.WSConnectionSubscribe,
+		phpbridge.WSConnectionUnsubscribe, phpbridge.WSConnectionClose:
+		id, _ = registry.ParseID(c.String(0)) // a bad one is nobody's
+		first = 1
+	default:
+		if id == (registry.ID{}) {
+			return &misuse{phpbridge.ThrowException, textNoCurrent}
+		}
+	}
+	var ok bool
+	var err error
+	switch c.Func() {
+	case phpbridge.WSSend, phpbridge.WSConnectionSend:
+		ok, err = h.send(ctx, id, c.Bytes(first), c.Bool(first+1))
+	case phpbridge.WSSubscribe, phpbridge.WSConnectionSubscribe:
+		ok = h.s.members.Subscribe(id, c.String(first))
+	case phpbridge.WSUnsubscribe, phpbridge.WSConnectionUnsubscribe:
+		ok = h.s.members.Unsubscribe(id, c.String(first))
+	case phpbridge.WSClose, phpbridge.WSConnectionClose:
+		ok, err = h.close(id, c.Int(first), c.String(first+1))
+	default:
+		return nil // not ours: the function returns null
+	}
+	if err == nil {
+		c.ReturnBool(ok)
+	}
+	return err
+}
+
+func (h *host) callBroadcast(ctx context.Context, c *phpbridge.Call) error {
+	var except registry.ID
+	if !c.IsNull(3) {
+		except, _ = registry.ParseID(c.String(3)) // a bad one excepts nobody
+	}
+	n, err := h.broadcast(ctx, c.String(0), c.Bytes(1), c.Bool(2), except)
+	if err == nil {
+		c.ReturnInt(int64(n))
+	}
+	return err
+}
+
+// A misuse is a call that could never have worked.
+type misuse struct {
+	class phpbridge.ThrowClass
+	text  string
+}
+
+func (m *misuse) Error() string { return m.text }
+
+func valueError(format string, args ...any) error {
+	return &misuse{phpbridge.ThrowValueError, fmt.Sprintf(format, args...)}
+}
+
+// frame checks and encodes a payload. Too large is no frame and no error.
+func (h *host) frame(payload []byte, binary bool) ([]byte, error) {
+	if limit := h.s.maxMessage; limit > 0 && int64(len(payload)) > limit {
+		h.s.metrics.rejected.WithLabelValues("too_large").Inc()
+		h.s.log.Warn("outbound payload over the limit", "site", h.s.site, "bytes", len(payload), "max", limit)
+		return nil, nil
+	}
+	if !binary && !utf8.Valid(payload) {
+		h.s.metrics.rejected.WithLabelValues("invalid_utf8").Inc()
+		return nil, valueError("ephpm_ws: $payload must be valid UTF-8 unless $binary is true")
+	}
+	return websocket.Frame(payload, binary), nil
+}
+
+func (h *host) send(ctx context.Context, id registry.ID, payload []byte, binary bool) (bool, error) {
+	frame, err := h.frame(payload, binary)
+	if frame == nil {
+		return false, err
+	}
+	conn, ok := h.s.members.Lookup(id)
+	if !ok {
+		return false, nil
+	}
+	if conn.TrySend(frame) || h.insist(ctx, conn, frame) {
+		h.s.metrics.queued.Inc()
+		return true, nil
+	}
+	return false, nil
+}
+
+func (h *host) broadcast(ctx context.Context, channel string, payload []byte, binary bool, except registry.ID) (int, error) {
+	frame, err := h.frame(payload, binary)
+	if frame == nil {
+		return 0, err
+	}
+	queued, missed := h.s.members.Broadcast(channel, frame, except, nil)
+	for _, conn := range missed {
+		if h.insist(ctx, conn, frame) {
+			queued++
+		}
+	}
+	h.s.metrics.queued.Add(float64(queued))
+	return queued, nil
+}
+
+// insist sends to a connection whose queue was full a moment ago. One that
+// makes no room in time is too slow and is closed, so that it cannot hold up
+// the next event as well.
+func (h *host) insist(ctx context.Context, conn *websocket.Conn, frame []byte) bool {
+	if conn.Closing() {
+		return false
+	}
+	sent := h.budget.wait(ctx, func(ctx context.Context) bool { return conn.SendWait(ctx, frame) })
+	if sent {
+		return true
+	}
+	if ctx.Err() == nil && conn.Kill(websocket.CodeTryAgain, "", websocket.CauseSlow) {
+		h.s.metrics.overflow.Inc()
+		h.s.log.Warn("outbound queue full, closing", "site", h.s.site, "frames", h.s.conn.QueueFrames)
+	}
+	return false
+}
+
+func (h *host) close(id registry.ID, code int64, reason string) (bool, error) {
+	if code < 0 || code > 4999 || !websocket.SendableCode(int(code)) {
+		return false, valueError("ephpm_ws: $code must be 1000 to 1003, 1007 to 1014 or 3000 to 4999, %d given", code)
+	}
+	if len(reason) > maxCloseReason || !utf8.ValidString(reason) {
+		return false, valueError("ephpm_ws: $reason must be at most %d bytes of valid UTF-8", maxCloseReason)
+	}
+	conn, ok := h.s.members.Lookup(id)
+	if ok {
+		conn.Close(int(code), reason, websocket.CauseServer)
+	}
+	return ok, nil
+}
+
+func (h *host) members(channel string, limit int64) []string {
+	ids := h.s.members.Members(channel, int(max(0, min(limit, maxMembers))))
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = id.String()
+	}
+	return names
+}

@@ -1,0 +1,348 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ephpm/phpbridge"
+	"ephpm/registry"
+	"ephpm/websocket"
+)
+
+// maxUpgradeBody bounds the body of an upgrade request, which is normally empty.
+const maxUpgradeBody = 64 << 10
+
+// socketOptions is what the sockets of a site are made of.
+type socketOptions struct {
+	site string // its name in logs
+	php  runner
+	log  *slog.Logger
+
+	metrics *socketMetrics // of the server
+	open    *atomic.Int64  // sockets of the whole server; every site counts here
+
+	// maxOpen limits open, maxSite the sockets of this site. Zero means no limit.
+	maxOpen, maxSite int
+	// maxMessage limits a payload that PHP sends, in bytes. Zero means no limit.
+	maxMessage int64
+	// conn bounds each connection. Its Stats are set by newSockets.
+	conn websocket.Options
+	// sendWait is how long one event may wait in all for clients to read.
+	sendWait time.Duration
+	// requestTimeout limits the run of one event. Zero means no limit.
+	requestTimeout time.Duration
+
+	subprotocols   []string
+	allowedOrigins []string
+
+	// entrypoint returns the absolute path of the WebSocket script, if there
+	// is one now.
+	entrypoint func() (string, bool)
+}
+
+// sockets is the WebSocket side of one site. Its methods may be called from any
+// goroutine.
+type sockets struct {
+	socketOptions
+	members *registry.Registry[*websocket.Conn]
+
+	life    context.Context // of every socket and its events, not of one call
+	cut     context.CancelFunc
+	drained chan struct{} // closed when nothing runs any more, after shutdown began
+
+	mu       sync.Mutex // guards the following
+	stopping bool
+	running  int // upgrades that are decided and sockets, to the end of disconnect
+	live     map[*websocket.Conn]struct{}
+}
+
+// A socket is one connection and what its events repeat. It never changes.
+type socket struct {
+	id        registry.ID
+	conn      *websocket.Conn
+	script    string // pinned at the upgrade
+	requestID string
+	vars      phpbridge.Vars
+}
+
+// newSockets returns the WebSocket side of a site; shutdown and wait end it.
+func newSockets(o socketOptions) *sockets {
+	o.conn.Stats = &o.metrics.frames
+	s := &sockets{
+		socketOptions: o,
+		members:       registry.New[*websocket.Conn](registry.Options{MaxConnections: o.maxSite}),
+		drained:       make(chan struct{}),
+		live:          map[*websocket.Conn]struct{}{},
+	}
+	s.life, s.cut = context.WithCancel(context.Background())
+	return s
+}
+
+// upgrade answers a request that IsUpgrade. vars are its CGI variables; they are
+// copied. When it returns with a 101 the socket lives on its own.
+func (s *sockets) upgrade(w *response, r *http.Request, vars phpbridge.Vars, requestID string) {
+	script, body, no := s.check(w, r)
+	if no != nil {
+		s.refuse(w, r, no)
+		return
+	}
+	c, no := s.admit(script, requestID)
+	if no != nil {
+		s.refuse(w, r, no)
+		return
+	}
+	connect, replayed := eventVars(vars, c.id.String(), sameOrigin(r))
+	c.vars = replayed
+	if !s.connect(w, r, c, event{eventConnect, connect, body}) {
+		c.conn.Abandon()
+		s.leave(c)
+		s.done()
+		return
+	}
+	s.log.Debug("socket established", "site", s.site, "connection", c.id.String(), "addr", peerOf(r).addr)
+	go s.serve(c) // wait waits for it
+}
+
+// serve is the life of an accepted socket.
+func (s *sockets) serve(c *socket) {
+	defer s.done()
+	closed := c.conn.Serve(s.life, func(ctx context.Context, m websocket.Message) error {
+		return s.message(ctx, c, m)
+	})
+	s.leave(c)
+	s.metrics.closed(closed)
+	s.log.Debug("socket closed", "site", s.site, "connection", c.id.String(),
+		"code", closed.Code, "cause", string(closed.Cause), "duration", closed.Duration)
+	s.disconnect(s.life, c, closed)
+}
+
+// A refusal is the answer to an upgrade that PHP does not see.
+type refusal struct {
+	status int
+	reason string // the label
+	text   string // for the client
+	full   string // at a limit: which, as a label
+	err    error  // more for the log
+}
+
+func badHandshake(reason string, err error) *refusal {
+	return &refusal{status: http.StatusBadRequest, reason: reason, text: "Bad WebSocket Handshake", err: err}
+}
+
+// unavailable is a refusal for want of room; full may be empty.
+func unavailable(reason, text, full string) *refusal {
+	return &refusal{status: http.StatusServiceUnavailable, reason: reason, text: text, full: full}
+}
+
+// check judges the request alone and returns the script and the body.
+func (s *sockets) check(w *response, r *http.Request) (script string, body []byte, no *refusal) {
+	script, ok := s.entrypoint()
+	if !ok {
+		return "", nil, &refusal{status: http.StatusNotFound, reason: refusedEntrypoint, text: "Not Found"}
+	}
+	if err := websocket.CheckHandshake(r); err != nil {
+		return "", nil, badHandshake(refusedHandshake, err)
+	}
+	if !websocket.CanAccept(w) {
+		return "", nil, badHandshake(refusedTransport, nil)
+	}
+	if !allowed(r, s.allowedOrigins) {
+		return "", nil, &refusal{status: http.StatusForbidden, reason: refusedOrigin, text: "origin not allowed"}
+	}
+	if r.ContentLength != 0 {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxUpgradeBody))
+		if err != nil {
+			return "", nil, badHandshake(refusedHandshake, err)
+		}
+		return script, body, nil
+	}
+	return script, nil, nil
+}
+
+// admit registers a new connection, so that connect can subscribe it and others
+// can reach it. leave undoes it.
+func (s *sockets) admit(script, requestID string) (*socket, *refusal) {
+	if n := s.open.Add(1); s.maxOpen > 0 && n > int64(s.maxOpen) {
+		s.open.Add(-1)
+		return nil, unavailable(refusedCapacity, "websocket connection limit reached", "server_full")
+	}
+	c := &socket{conn: websocket.New(s.conn), script: script, requestID: requestID}
+	no := s.register(c)
+	if no != nil {
+		s.open.Add(-1)
+		return nil, no
+	}
+	s.metrics.admitted.Inc()
+	s.metrics.active.Add(1)
+	return c, nil
+}
+
+func (s *sockets) register(c *socket) *refusal {
+	var err error
+	if c.id, err = registry.NewID(); err != nil {
+		s.log.Error("no entropy for connection IDs", "err", err)
+		return unavailable(refusedCapacity, "failed to draw connection-id entropy from the OS", "")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return unavailable(refusedShutdown, "the server is stopping", "")
+	}
+	if err := s.members.Add(c.id, c.conn); err != nil {
+		return unavailable(refusedCapacity, "websocket connection limit reached for this site", "site_full")
+	}
+	s.live[c.conn] = struct{}{}
+	s.running++
+	return nil
+}
+
+// leave takes a connection out of everything it is in.
+func (s *sockets) leave(c *socket) {
+	s.members.Remove(c.id)
+	s.open.Add(-1)
+	s.metrics.active.Add(-1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.live, c.conn)
+}
+
+// done ends what register began.
+func (s *sockets) done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+	s.drainLocked()
+}
+
+func (s *sockets) drainLocked() {
+	if s.stopping && s.running == 0 {
+		close(s.drained)
+	}
+}
+
+// connect lets the script decide and answers the client. It reports whether
+// there is a socket now.
+func (s *sockets) connect(w *response, r *http.Request, c *socket, e event) bool {
+	v := &verdict{client: w, header: http.Header{}}
+	if err := s.dispatch(r.Context(), c, e, v); err != nil {
+		s.metrics.connectNo.Inc()
+		s.failConnect(w, r, err)
+		return false
+	}
+	if !v.accepted() {
+		s.metrics.connectNo.Inc()
+		s.log.Debug("refused by connect", "site", s.site, "addr", peerOf(r).addr, "status", v.status)
+		return false
+	}
+	if r.Context().Err() != nil {
+		w.cut = true // nobody is there
+		return false
+	}
+	travel(w.Header(), v.header)
+	if err := c.conn.Accept(w, r, s.subprotocol(r, v.header.Get("Sec-WebSocket-Protocol"))); err != nil {
+		s.log.Debug("upgrade never completed", "site", s.site, "addr", peerOf(r).addr, "err", err)
+		w.cut = true
+		return false
+	}
+	return true
+}
+
+// failConnect answers a client whose connect event did not run to its end. What
+// has begun is cut.
+func (s *sockets) failConnect(w *response, r *http.Request, err error) {
+	if w.begun() || r.Context().Err() != nil {
+		w.cut = true
+		return
+	}
+	status := statusOf(err)
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	s.answer(w, r, status, http.StatusText(status), err)
+}
+
+// refuse answers and counts a client that PHP does not see.
+func (s *sockets) refuse(w *response, r *http.Request, no *refusal) {
+	if no.status == http.StatusBadRequest {
+		w.Header().Set("Sec-WebSocket-Version", "13")
+	}
+	s.metrics.handshake.WithLabelValues(no.reason).Inc()
+	if no.full != "" {
+		s.metrics.full.WithLabelValues(no.full).Inc()
+	}
+	s.answer(w, r, no.status, no.text, no.err)
+}
+
+// answer refuses an upgrade in the name of the server: with one line to the
+// client and one to the log. err may be nil.
+func (s *sockets) answer(w *response, r *http.Request, status int, text string, err error) {
+	attrs := []any{"site", s.site, "addr", peerOf(r).addr, "status", status, "reason", text}
+	if err != nil {
+		attrs = append(attrs, "err", err)
+	}
+	s.log.Info("upgrade refused", attrs...)
+	w.Header()["Content-Type"] = textPlain
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "%d %s\n", status, text) // a client that is gone misses it
+}
+
+// travel copies the headers of an accepting connect to the 101. What describes
+// a body or belongs to the handshake is not the script's.
+func travel(to, from http.Header) {
+	for name, values := range from {
+		switch {
+		case strings.HasPrefix(name, "Content-"), strings.HasPrefix(name, "Sec-Websocket-"):
+		case name == "Connection", name == "Upgrade", name == "Keep-Alive", name == "Transfer-Encoding",
+			name == "Trailer", name == "Location":
+		default:
+			to[name] = slices.Clone(values)
+		}
+	}
+}
+
+// subprotocol chooses among those that the client offers: the script's choice,
+// else the first that is configured, else none.
+func (s *sockets) subprotocol(r *http.Request, chosen string) string {
+	offered := websocket.Offered(r)
+	if slices.Contains(offered, chosen) {
+		return chosen
+	}
+	for _, name := range s.subprotocols {
+		if slices.Contains(offered, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// shutdown closes every socket with 1001, lets no new one in and waits until
+// their disconnect events ran. When ctx ends it cuts what is left; scripts that
+// run are the pool's to end, and wait waits for the rest. Call it once.
+func (s *sockets) shutdown(ctx context.Context) {
+	s.mu.Lock()
+	s.stopping = true
+	s.drainLocked()
+	conns := slices.Collect(maps.Keys(s.live))
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.Close(websocket.CodeGoingAway, "", websocket.CauseShutdown)
+	}
+	select {
+	case <-s.drained:
+	case <-ctx.Done():
+		s.log.Warn("cut the sockets that did not end in time", "site", s.site)
+	}
+	s.cut()
+}
+
+// wait returns when everything that sockets ran has ended, after shutdown.
+func (s *sockets) wait() { <-s.drained }

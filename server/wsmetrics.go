@@ -1,0 +1,152 @@
+package server
+
+import (
+	"strconv"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"ephpm/websocket"
+)
+
+// Why an upgrade was refused before PHP saw it, as the label "reason".
+const (
+	refusedHandshake  = "handshake"
+	refusedTransport  = "transport"
+	refusedCapacity   = "capacity"
+	refusedOrigin     = "origin"
+	refusedEntrypoint = "entrypoint"
+	refusedShutdown   = "shutdown"
+)
+
+// Events, as WS_EVENT and as the label "event".
+const (
+	eventConnect    = "connect"
+	eventMessage    = "message"
+	eventDisconnect = "disconnect"
+)
+
+// Why an event did not run to its end, as the label "reason".
+const (
+	failedFatal    = "fatal"    // PHP answered 5xx
+	failedCrash    = "crash"    // the worker died
+	failedTimeout  = "timeout"  // over the limit and killed
+	failedBusy     = "busy"     // no worker came free
+	failedCanceled = "canceled" // the client or the server left first
+	failedOther    = "other"
+)
+
+// socketMetrics are the ephpm_ws_ series of the server; all sites count into
+// the same. Every series is there from the start.
+type socketMetrics struct {
+	frames websocket.Stats
+	active atomic.Int64
+
+	admitted      prometheus.Counter
+	full          *prometheus.CounterVec // reason: server_full, site_full
+	handshake     *prometheus.CounterVec // reason: one of the refused constants
+	connectNo     prometheus.Counter
+	events        *prometheus.CounterVec
+	eventFailures *prometheus.CounterVec
+	eventTime     *prometheus.HistogramVec
+	eventTimeouts prometheus.Counter
+	queued        prometheus.Counter
+	rejected      *prometheus.CounterVec // reason: too_large, invalid_utf8
+	overflow      prometheus.Counter
+	causes        *prometheus.CounterVec
+	codes         *prometheus.CounterVec
+}
+
+// newSocketMetrics registers the series with r. A nil r counts unseen.
+func newSocketMetrics(r prometheus.Registerer) *socketMetrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "ephpm_ws_" + name, Help: help})
+	}
+	vector := func(name, help, label string, values ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ephpm_ws_" + name, Help: help}, []string{label})
+		for _, value := range values {
+			v.WithLabelValues(value)
+		}
+		return v
+	}
+	events := []string{eventConnect, eventMessage, eventDisconnect}
+	m := &socketMetrics{
+		admitted:  counter("connections_total", "WebSockets admitted, before the connect event decided."),
+		full:      vector("connections_rejected_total", "WebSockets refused at a limit.", "reason", "server_full", "site_full"),
+		connectNo: counter("connect_rejected_total", "WebSockets that the connect event did not accept."),
+		handshake: vector("handshake_rejected_total", "WebSockets refused before PHP saw them.", "reason",
+			refusedHandshake, refusedTransport, refusedCapacity, refusedOrigin, refusedEntrypoint, refusedShutdown),
+		events:        vector("events_total", "Events given to PHP.", "event", events...),
+		eventTimeouts: counter("event_timeouts_total", "Message events killed over the time limit."),
+		queued:        counter("frames_queued_total", "Data frames accepted into queues."),
+		rejected:      vector("frames_rejected_total", "Payloads that scripts could not send.", "reason", "too_large", "invalid_utf8"),
+		overflow:      counter("send_queue_overflow_total", "Sends refused because the queue was full."),
+		causes:        vector("closed_total", "WebSockets closed.", "cause"),
+		codes:         vector("close_codes_total", "WebSockets closed, by the code reported to disconnect.", "code", closeCodes()...),
+		eventFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ephpm_ws_event_failures_total", Help: "Events that did not run to their end.",
+		}, []string{"event", "reason"}),
+		eventTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "ephpm_ws_event_duration_seconds", Help: "Time of an event's script in its worker.", Buckets: seconds,
+		}, []string{"event"}),
+	}
+	for _, cause := range websocket.Causes() {
+		m.causes.WithLabelValues(string(cause))
+	}
+	for _, event := range events {
+		m.eventTime.WithLabelValues(event)
+		for _, reason := range []string{failedFatal, failedCrash, failedTimeout, failedBusy, failedCanceled, failedOther} {
+			m.eventFailures.WithLabelValues(event, reason)
+		}
+	}
+	if r != nil {
+		m.register(r, counter("cross_site_denied_total", "Always 0: a site cannot name another site's connections."))
+	}
+	return m
+}
+
+func (m *socketMetrics) register(r prometheus.Registerer, crossSite prometheus.Counter) {
+	total := func(name, help string, n *atomic.Int64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "ephpm_ws_" + name, Help: help},
+			func() float64 { return float64(n.Load()) })
+	}
+	r.MustRegister(crossSite, m.admitted, m.full, m.handshake, m.connectNo, m.events, m.eventFailures, m.eventTime,
+		m.eventTimeouts, m.queued, m.rejected, m.overflow, m.causes, m.codes,
+		total("frames_received_total", "Data messages received.", &m.frames.FramesIn),
+		total("frames_sent_total", "Data frames written.", &m.frames.FramesOut),
+		total("received_bytes_total", "Payload bytes of data messages received.", &m.frames.BytesIn),
+		total("sent_bytes_total", "Payload bytes of data frames written.", &m.frames.BytesOut),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ephpm_ws_connections_active", Help: "WebSockets registered, those in their connect event included.",
+		}, func() float64 { return float64(m.active.Load()) }),
+	)
+}
+
+func (m *socketMetrics) closed(c websocket.Closed) {
+	m.causes.WithLabelValues(string(c.Cause)).Inc()
+	m.codes.WithLabelValues(closeCode(c.Code)).Inc()
+}
+
+// closeCode is the label for a close code: clients choose codes, so those for
+// applications are counted together.
+func closeCode(code int) string {
+	switch {
+	case code >= 1000 && code <= 1014:
+		return strconv.Itoa(code)
+	case code >= 3000 && code <= 3999:
+		return "3xxx"
+	case code >= 4000 && code <= 4999:
+		return "4xxx"
+	}
+	return "other"
+}
+
+func closeCodes() []string {
+	codes := []string{"3xxx", "4xxx", "other"}
+	for code := 1000; code <= 1014; code++ {
+		if code != 1004 {
+			codes = append(codes, strconv.Itoa(code))
+		}
+	}
+	return codes
+}
