@@ -101,6 +101,14 @@ func (c *Conn) Kill(code int, reason string, cause Cause) bool {
 	return true
 }
 
+// Closing reports whether the connection closes or has gone, so that every send
+// is refused.
+func (c *Conn) Closing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.end != nil
+}
+
 // Abandon refuses all further sends of a Conn that will not be accepted and
 // drops what is queued.
 func (c *Conn) Abandon() {

@@ -34,7 +34,7 @@ func (c *Conn) read(ctx context.Context, handle func(context.Context, Message) e
 		if err != nil {
 			return err
 		}
-		if c.ending() {
+		if c.Closing() {
 			if _, err = io.Copy(io.Discard, r); err != nil {
 				return err
 			}
@@ -54,12 +54,6 @@ func (c *Conn) read(ctx context.Context, handle func(context.Context, Message) e
 		}
 		c.deliver(ctx, m, handle)
 	}
-}
-
-func (c *Conn) ending() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.end != nil
 }
 
 // deliver puts m into the inbox when there is room, and starts the handler's
