@@ -24,10 +24,11 @@ run: setup-run ## build and serve the sample chat on port 8080
 	@go build -o bin/ephpm ./cmd/ephpm
 	@build/run-chat.sh
 
-test: setup-test ## every test, then every test with the race detector
+test: setup-test ## every test, again with the race detector, the C code under sanitizers
 	go vet ./...
 	go test ./...
 	go test -race ./...
+	build/test-c.sh
 
 lint: setup-lint ## formatting, vet, staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
