@@ -2,7 +2,9 @@ package phpbridge
 
 import (
 	"errors"
+	"log/slog"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -31,13 +33,28 @@ func TestServeKillsAScriptOverItsTime(t *testing.T) {
 
 func TestServeReportsACrash(t *testing.T) {
 	p := testPool(t, nil)
-	_, err := p.Serve(t.Context(), httptest.NewRecorder(), script(t, `echo "x"; posix_kill(getmypid(), SIGSEGV ?? 11);`))
+	r := script(t, `echo "x"; ephpm_ws_send("now"); sleep(60);`)
+	r.Host = hostFunc(func(*Call) { p.kill(jobOf(p, r).state().slot(), syscall.SIGSEGV) })
+	_, err := p.Serve(t.Context(), httptest.NewRecorder(), r)
 	var crash *CrashError
-	if !errors.As(err, &crash) || !strings.Contains(crash.Reason, "signal") {
-		t.Fatalf("Serve returned %v, want a CrashError with a signal", err)
+	if !errors.As(err, &crash) || !strings.Contains(crash.Reason, "signal 11") {
+		t.Fatalf("Serve returned %v, want a CrashError with signal 11", err)
 	}
 	if got := body(t, run(t, p, script(t, `echo "fine";`))); got != "fine" {
 		t.Errorf("the next request got %q", got)
+	}
+}
+
+func TestNewReportsThatPHPDoesNotStart(t *testing.T) {
+	if _, set := os.LookupEnv("PHP_INI_SCAN_DIR"); set {
+		t.Skip("needs OPcache, which the sanitizers cannot load")
+	}
+	_, err := New(Options{
+		MinWorkers: 1, MaxWorkers: 1, Log: slog.New(slog.DiscardHandler),
+		INI: []INI{{"opcache.preload", "/does/not/exist.php"}},
+	})
+	if err == nil || !strings.Contains(err.Error(), "PHP") {
+		t.Errorf("New returned %v, want an error about PHP", err)
 	}
 }
 

@@ -3,7 +3,6 @@
  * functions.stub.php for what they promise. */
 #include "sapi.h"
 
-
 #define TEXT(name) ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
 #define NULLABLE_TEXT(name) ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, name, IS_STRING, 1, "null")
 #define BINARY() ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
@@ -170,8 +169,8 @@ static ZEND_FUNCTION(ephpm_ws_broadcast)
 	ephpm_call_run(&call, EPHPM_CALL_WS_BROADCAST, return_value);
 }
 
-static void finish_close(
-	struct ephpm_call *call, uint16_t function, zend_long code, const zend_string *reason, zval *value)
+static void finish_close(struct ephpm_call *call, uint16_t function, zend_long code,
+	const zend_string *reason, zval *value)
 {
 	ephpm_call_int(call, code);
 	ephpm_call_string(call, reason ? reason : ZSTR_EMPTY_ALLOC());
@@ -237,6 +236,7 @@ static ZEND_FUNCTION(ephpm_ws_members)
 	ephpm_call_run(&call, EPHPM_CALL_WS_MEMBERS, return_value);
 }
 
+/* clang-format off */
 static const zend_function_entry functions[] = {
 	ZEND_FE(ephpm_ws_send, arginfo_send)
 	ZEND_FE(ephpm_ws_connection_send, arginfo_connection_send)
@@ -251,5 +251,6 @@ static const zend_function_entry functions[] = {
 	ZEND_FE(ephpm_ws_members, arginfo_members)
 	ZEND_FE_END
 };
+/* clang-format on */
 
 const zend_function_entry *ephpm_functions = functions;

@@ -1,6 +1,5 @@
 #include "record.h"
 
-
 struct ephpm_worker ephpm_worker;
 
 /* The shared memory is little endian, as is every machine we build for. */

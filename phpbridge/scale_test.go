@@ -82,11 +82,14 @@ func TestAWaiterWhoseClientLeftIsDropped(t *testing.T) {
 	waitFor(t, "a busy worker", func() bool { return p.Stats().Busy == 1 })
 	r := script(t, `touch(__FILE__ . ".ran");`)
 	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
 	go func() {
-		waitFor(t, "a waiting request", func() bool { return p.Stats().Waiting[Page] == 1 })
-		cancel()
+		_, err := p.Serve(ctx, httptest.NewRecorder(), r)
+		result <- err
 	}()
-	if _, err := p.Serve(ctx, httptest.NewRecorder(), r); !errors.Is(err, context.Canceled) {
+	waitFor(t, "a waiting request", func() bool { return p.Stats().Waiting[Page] == 1 })
+	cancel()
+	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Errorf("Serve returned %v, want context.Canceled", err)
 	}
 	release()

@@ -24,19 +24,18 @@ struct ephpm_work {
 	const uint8_t *request;
 	uint8_t *response;
 	const uint8_t *answer;
-	uint64_t tail;        /* of the response ring; published by ephpm_work_publish */
-	uint32_t answers;     /* answers seen */
-	uint32_t body_here;   /* bytes of the body in the request area */
-	uint32_t body_taken;  /* of which PHP has read */
-	int64_t body_ahead;   /* bytes of the body that the front still has */
+	uint64_t tail;       /* of the response ring; published by ephpm_work_publish */
+	uint32_t answers;    /* answers seen */
+	uint32_t body_here;  /* bytes of the body in the request area */
+	uint32_t body_taken; /* of which PHP has read */
+	int64_t body_ahead;  /* bytes of the body that the front still has */
 };
 
 /* Maps the pool's memory. False if it is not what this program expects. */
 bool ephpm_shared_map(struct ephpm_shared *s, int fd, int doorbell);
 
 /* Waits for the next job of the slot's classes. False: the worker shall end. */
-bool ephpm_shared_take(struct ephpm_shared *s, uint32_t slot, uint32_t *turn,
-	struct ephpm_work *w);
+bool ephpm_shared_take(struct ephpm_shared *s, uint32_t slot, uint32_t *turn, struct ephpm_work *w);
 
 /* Appends bytes to the response ring, waiting for room when it is full. */
 void ephpm_work_write(struct ephpm_shared *s, struct ephpm_work *w, const void *data, size_t len);

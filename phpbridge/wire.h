@@ -102,11 +102,11 @@ struct ephpm_job {
 	uint32_t answer_len;
 
 	/* The request, written by the front before READY. */
-	uint32_t vars_len;   /* bytes of variables at the start of the request area */
-	uint32_t body_off;   /* where body chunks are in the request area */
-	uint32_t body_here;  /* bytes of the body that are there from the start */
-	uint32_t has_host;   /* 0: host calls throw */
-	int64_t body_len;    /* bytes of the whole body */
+	uint32_t vars_len;  /* bytes of variables at the start of the request area */
+	uint32_t body_off;  /* where body chunks are in the request area */
+	uint32_t body_here; /* bytes of the body that are there from the start */
+	uint32_t has_host;  /* 0: host calls throw */
+	int64_t body_len;   /* bytes of the whole body */
 	uint64_t pad[4];
 };
 

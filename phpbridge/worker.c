@@ -13,7 +13,8 @@ static void set_name(uint32_t slot)
 	snprintf(name, sizeof(name), "ephpm-php-%u", slot);
 	prctl(PR_SET_NAME, name, 0, 0, 0);
 	if (ephpm_worker.process_name) {
-		snprintf(ephpm_worker.process_name, ephpm_worker.process_name_size, "ephpm: worker %u", slot);
+		snprintf(
+			ephpm_worker.process_name, ephpm_worker.process_name_size, "ephpm: worker %u", slot);
 	}
 }
 

@@ -33,8 +33,8 @@ struct zygote {
 static struct zygote zygote;
 static char buffer[sizeof(struct ephpm_message) + MESSAGE_MAX];
 
-static void send_message(uint32_t type, uint32_t slot, uint32_t generation, int32_t value,
-	const char *text, size_t len)
+static void send_message(
+	uint32_t type, uint32_t slot, uint32_t generation, int32_t value, const char *text, size_t len)
 {
 	struct ephpm_message m = {type, slot, generation, value};
 	struct iovec parts[] = {{&m, sizeof(m)}, {(char *)text, len}};
@@ -178,8 +178,7 @@ static void reap(void)
 		for (uint32_t i = 0; i < EPHPM_SLOTS; i++) {
 			if (zygote.children[i].pid == pid) {
 				zygote.children[i].pid = 0;
-				send_message(
-					EPHPM_MSG_DIED, i, zygote.children[i].generation, status, NULL, 0);
+				send_message(EPHPM_MSG_DIED, i, zygote.children[i].generation, status, NULL, 0);
 				break;
 			}
 		}

@@ -52,9 +52,9 @@ func startZygote(o *Options, m *memory, doorbell, stderr *os.File) (*zygote, err
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "control")
-	defer theirs.Close() //nolint:errcheck // the zygote has its own copy
 	control, err := fileConn(pair[0])
 	if err != nil {
+		_ = theirs.Close() // the first error counts
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	cmd := exec.Command("/proc/self/exe")
@@ -65,7 +65,9 @@ func startZygote(o *Options, m *memory, doorbell, stderr *os.File) (*zygote, err
 	cmd.ExtraFiles = []*os.File{theirs, m.file, doorbell}
 	// Signals for the terminal's process group are the front's.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	_ = theirs.Close() // the zygote has its own copy, and its end must be seen
+	if err != nil {
 		_ = control.Close() // the first error counts
 		return nil, fmt.Errorf("start zygote: %w", err)
 	}
