@@ -156,6 +156,8 @@ func (x *exchange) broken(err error) error {
 		x.through = true // nobody has it: another worker wrote into it
 		return crash
 	}
+	x.pool.log.Error("worker broke the protocol, it is killed", "error", err, "slot", s.slot(),
+		"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
 	x.job.swapState(s, newJobState(s.generation(), s.slot(), stateKilled))
 	x.pool.kill(s.slot(), syscall.SIGKILL)
 	return crash

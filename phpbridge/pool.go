@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -37,7 +36,7 @@ type Pool struct {
 	messages  chan message  // from the zygote; closed when it has gone
 	stop      chan struct{} // ends manage
 	managed   chan struct{} // closed when manage has ended
-	stderr    sync.WaitGroup
+	stderr    pipes
 
 	mu       sync.Mutex // guards the following
 	push     uint32     // generation of the last submission
@@ -133,11 +132,10 @@ func (p *Pool) start() (err error) {
 }
 
 func (p *Pool) newZygote() (*zygote, error) {
-	r, w, err := os.Pipe()
+	w, err := p.stderr.open(func(line string) { p.log.Warn("PHP message", "text", line) })
 	if err != nil {
 		return nil, fmt.Errorf("stderr of the zygote: %w", err)
 	}
-	p.stderr.Go(func() { readLines(r, func(line string) { p.log.Warn("PHP message", "text", line) }) })
 	defer w.Close() //nolint:errcheck // the zygote has its own copy
 	return startZygote(&p.options, p.memory, p.completer.file, w)
 }
@@ -251,9 +249,13 @@ func (p *Pool) Close(ctx context.Context) error {
 	}
 	close(p.stop)
 	<-p.managed
-	p.stderr.Wait()
+	p.stderr.close()
 	p.completer.close()
-	for _, j := range p.jobs {
+	p.mu.Lock()
+	jobs := p.jobs
+	p.jobs, p.slots = nil, nil // Stats may still be asked
+	p.mu.Unlock()
+	for _, j := range jobs {
 		j.timer.Stop()
 	}
 	p.memory.close()

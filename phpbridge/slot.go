@@ -4,7 +4,6 @@ package phpbridge
 import "C"
 
 import (
-	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -72,7 +71,7 @@ func (p *Pool) growableLocked() bool {
 }
 
 func (p *Pool) forkLocked(i, r int) {
-	stderr, theirs, err := os.Pipe()
+	stderr, err := p.stderr.open(p.stderrLine(i))
 	if err != nil {
 		p.log.Error("cannot fork a worker", "slot", i, "error", err)
 		return // the next look tries again
@@ -89,16 +88,14 @@ func (p *Pool) forkLocked(i, r int) {
 	atomic.StoreUint32(u32(&shared.stop), 0)
 	atomic.StoreUint32(u32(&shared.job), 0)
 	atomic.StoreUint64(u64(&shared.served), 0)
-	err = p.zygote.fork(i, s.generation, theirs)
-	_ = theirs.Close() // the message has its own copy
+	err = p.zygote.fork(i, s.generation, stderr)
+	_ = stderr.Close() // the message has its own copy
 	if err != nil {
-		_ = stderr.Close() // nobody writes to it
 		s.status = slotEmpty
 		p.log.Error("cannot fork a worker", "slot", i, "error", err)
 		return
 	}
 	p.counts.spawns++
-	p.stderr.Go(func() { readLines(stderr, p.stderrLine(i)) })
 }
 
 // died takes note of the end of a worker: its job is told, and another worker
@@ -157,15 +154,11 @@ func (p *Pool) forgetLocked(i int, how string) {
 
 func (p *Pool) logDeathLocked(i int, j *job, how string) {
 	r := j.current.Load()
-	if r == nil || j.state().phase() == stateDone {
-		return
-	}
-	reason := "died"
-	if j.state().phase() == stateKilled {
-		reason = "killed"
+	if r == nil || j.state().phase() != stateTaken {
+		return // it was through, or who had it killed says why
 	}
 	s := &p.slots[i]
-	p.log.Error("worker ended within a request", "how", how, "reason", reason, "slot", i,
+	p.log.Error("worker died within a request", "how", how, "slot", i,
 		"site", r.Site, "script", r.Script, "request", r.ID,
 		"age", time.Since(s.started).Round(time.Millisecond),
 		"served", atomic.LoadUint64(u64(&p.memory.slots[i].served)))

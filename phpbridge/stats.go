@@ -13,7 +13,7 @@ type Stats struct {
 	Refused  [2]uint64 // requests that found the backlog full or waited too long, by class
 }
 
-// Stats returns the state of the pool.
+// Stats returns the state of the pool; after Close, its totals.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

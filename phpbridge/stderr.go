@@ -6,17 +6,61 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // lineMax is the longest line taken from a worker's stderr, in bytes; longer
 // ones come in pieces.
 const lineMax = 8 << 10
 
-// readLines calls line for what is written to the other end of a pipe, until
-// the last writer has gone. It closes r.
-func readLines(r *os.File, line func(string)) {
-	defer r.Close() //nolint:errcheck // only read
+// lastWords is how long Close waits for a pipe that somebody still holds.
+const lastWords = 100 * time.Millisecond
+
+// pipes read what workers print on stderr. The zero value is ready.
+type pipes struct {
+	readers sync.WaitGroup
+	mu      sync.Mutex // guards the following
+	reading map[*os.File]bool
+}
+
+// open starts to read a pipe line by line, until the last writer has gone, and
+// returns the end to write to.
+func (p *pipes) open(line func(string)) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	if p.reading == nil {
+		p.reading = make(map[*os.File]bool)
+	}
+	p.reading[r] = true
+	p.mu.Unlock()
+	p.readers.Go(func() {
+		readLines(r, line)
+		p.mu.Lock()
+		delete(p.reading, r)
+		p.mu.Unlock()
+		_ = r.Close() // only read
+	})
+	return w, nil
+}
+
+// close takes the last words of workers that have ended, and does not wait for
+// programs that PHP started and that outlive it.
+func (p *pipes) close() {
+	p.mu.Lock()
+	for r := range p.reading {
+		_ = r.SetReadDeadline(time.Now().Add(lastWords)) // a pipe has deadlines
+	}
+	p.mu.Unlock()
+	p.readers.Wait()
+}
+
+// readLines calls line for each line of r.
+func readLines(r io.Reader, line func(string)) {
 	b := bufio.NewReaderSize(r, lineMax)
 	for {
 		text, err := b.ReadSlice('\n')
@@ -24,10 +68,7 @@ func readLines(r *os.File, line func(string)) {
 			line(s)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			if !errors.Is(err, io.EOF) {
-				line("stderr: " + err.Error())
-			}
-			return
+			return // the end, or the deadline
 		}
 	}
 }
