@@ -24,7 +24,7 @@ type event struct {
 // dispatch runs an event and counts it. The script's output goes to w.
 func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.ResponseWriter) error {
 	s.metrics.events.WithLabelValues(e.name).Inc()
-	result, err := s.php.Serve(ctx, w, &phpbridge.Request{
+	result, err := s.inTurn(ctx, e.name, w, &phpbridge.Request{
 		ID:      c.requestID,
 		Site:    s.site,
 		Class:   phpbridge.Event,
@@ -41,6 +41,28 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 	}
 	s.metrics.eventTime.WithLabelValues(e.name).Observe(result.Ran.Seconds())
 	return nil
+}
+
+// inTurn gives a request to the pool when it is its turn. Only disconnect waits
+// for that as long as it takes: it must not be lost.
+func (s *sockets) inTurn(ctx context.Context, name string, w http.ResponseWriter, r *phpbridge.Request) (phpbridge.Result, error) {
+	select {
+	case s.turns <- struct{}{}:
+	default:
+		var over <-chan time.Time
+		if name != eventDisconnect {
+			over = time.After(s.eventWait)
+		}
+		select {
+		case s.turns <- struct{}{}:
+		case <-over:
+			return phpbridge.Result{}, phpbridge.ErrBusy
+		case <-ctx.Done():
+			return phpbridge.Result{}, ctx.Err()
+		}
+	}
+	defer func() { <-s.turns }()
+	return s.php.Serve(ctx, w, r)
 }
 
 // failed counts and logs an event that did not run to its end.

@@ -52,8 +52,10 @@ func (h *host) HostCall(ctx context.Context, c *phpbridge.Call) {
 		h = &host{s: h.s, budget: budget{h.s.sendWait}} // pages run at once
 	}
 	var err error
+	first := 0 // the first argument that is not about whom
 	switch c.Func() {
 	case phpbridge.WSBroadcast:
+		first = 1
 		err = h.callBroadcast(ctx, c)
 	case phpbridge.WSCount:
 		if c.IsNull(0) {
@@ -64,17 +66,17 @@ func (h *host) HostCall(ctx context.Context, c *phpbridge.Call) {
 	case phpbridge.WSMembers:
 		c.ReturnStrings(h.members(c.String(0), c.Int(1)))
 	default:
-		err = h.callConnection(ctx, c)
+		first, err = h.callConnection(ctx, c)
 	}
 	if m, ok := err.(*misuse); ok {
-		c.Throw(m.class, m.text)
+		c.Throw(m.class, m.says(c.Func(), first))
 	}
 }
 
 // callConnection answers the functions that are about one connection: the
 // current one, or in the ephpm_ws_connection_ form the one that is named.
-func (h *host) callConnection(ctx context.Context, c *phpbridge.Call) error {
-	id, first := h.current, 0
+func (h *host) callConnection(ctx context.Context, c *phpbridge.Call) (first int, err error) {
+	id := h.current
 	switch c.Func() {
 	case phpbridge.WSConnectionSend, phpbridge.WSConnectionSubscribe,
 		phpbridge.WSConnectionUnsubscribe, phpbridge.WSConnectionClose:
@@ -82,11 +84,10 @@ func (h *host) callConnection(ctx context.Context, c *phpbridge.Call) error {
 		first = 1
 	default:
 		if id == (registry.ID{}) {
-			return &misuse{phpbridge.ThrowException, textNoCurrent}
+			return 0, &misuse{class: phpbridge.ThrowException, text: textNoCurrent}
 		}
 	}
 	var ok bool
-	var err error
 	switch c.Func() {
 	case phpbridge.WSSend, phpbridge.WSConnectionSend:
 		ok, err = h.send(ctx, id, c.Bytes(first), c.Bool(first+1))
@@ -97,12 +98,12 @@ func (h *host) callConnection(ctx context.Context, c *phpbridge.Call) error {
 	case phpbridge.WSClose, phpbridge.WSConnectionClose:
 		ok, err = h.close(id, c.Int(first), c.String(first+1))
 	default:
-		return nil // not ours: the function returns null
+		return 0, nil // not ours: the function returns null
 	}
 	if err == nil {
 		c.ReturnBool(ok)
 	}
-	return err
+	return first, err
 }
 
 func (h *host) callBroadcast(ctx context.Context, c *phpbridge.Call) error {
@@ -119,14 +120,29 @@ func (h *host) callBroadcast(ctx context.Context, c *phpbridge.Call) error {
 
 // A misuse is a call that could never have worked.
 type misuse struct {
-	class phpbridge.ThrowClass
-	text  string
+	class    phpbridge.ThrowClass
+	argument int    // behind those about whom
+	name     string // of the argument; empty when it is about none
+	text     string
 }
 
 func (m *misuse) Error() string { return m.text }
 
-func valueError(format string, args ...any) error {
-	return &misuse{phpbridge.ThrowValueError, fmt.Sprintf(format, args...)}
+// says is the text of the exception, in PHP's own form.
+func (m *misuse) says(f phpbridge.Func, first int) string {
+	if m.name == "" {
+		return m.text
+	}
+	return fmt.Sprintf("%s(): Argument #%d ($%s) %s", functions[f], first+m.argument+1, m.name, m.text)
+}
+
+// functions are the PHP names of those that refuse arguments.
+var functions = map[phpbridge.Func]string{
+	phpbridge.WSSend:            "ephpm_ws_send",
+	phpbridge.WSConnectionSend:  "ephpm_ws_connection_send",
+	phpbridge.WSBroadcast:       "ephpm_ws_broadcast",
+	phpbridge.WSClose:           "ephpm_ws_close",
+	phpbridge.WSConnectionClose: "ephpm_ws_connection_close",
 }
 
 // frame checks and encodes a payload. Too large is no frame and no error.
@@ -138,7 +154,7 @@ func (h *host) frame(payload []byte, binary bool) ([]byte, error) {
 	}
 	if !binary && !utf8.Valid(payload) {
 		h.s.metrics.rejected.WithLabelValues("invalid_utf8").Inc()
-		return nil, valueError("ephpm_ws: $payload must be valid UTF-8 unless $binary is true")
+		return nil, &misuse{phpbridge.ThrowValueError, 0, "payload", "must be valid UTF-8 unless $binary is true"}
 	}
 	return websocket.Frame(payload, binary), nil
 }
@@ -194,10 +210,12 @@ func (h *host) insist(ctx context.Context, conn *websocket.Conn, frame []byte) b
 
 func (h *host) close(id registry.ID, code int64, reason string) (bool, error) {
 	if code < 0 || code > 4999 || !websocket.SendableCode(int(code)) {
-		return false, valueError("ephpm_ws: $code must be 1000 to 1003, 1007 to 1014 or 3000 to 4999, %d given", code)
+		return false, &misuse{phpbridge.ThrowValueError, 0, "code",
+			fmt.Sprintf("must be 1000 to 1003, 1007 to 1014 or 3000 to 4999, %d given", code)}
 	}
 	if len(reason) > maxCloseReason || !utf8.ValidString(reason) {
-		return false, valueError("ephpm_ws: $reason must be at most %d bytes of valid UTF-8", maxCloseReason)
+		return false, &misuse{phpbridge.ThrowValueError, 1, "reason",
+			fmt.Sprintf("must be at most %d bytes of valid UTF-8", maxCloseReason)}
 	}
 	conn, ok := h.s.members.Lookup(id)
 	if ok {

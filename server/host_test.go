@@ -95,6 +95,13 @@ func TestImpossibleArgumentsThrow(t *testing.T) {
 			t.Errorf("case %d: %v, want a ValueError", i, err)
 		}
 	}
+	var m *misuse
+	if errors.As(failures[len(failures)-1], &m) {
+		want := "ephpm_ws_connection_close(): Argument #3 ($reason) must be at most 123 bytes of valid UTF-8"
+		if got := m.says(phpbridge.WSConnectionClose, 1); got != want {
+			t.Errorf("the exception says %q, want %q", got, want)
+		}
+	}
 	if ok, err := h.send(t.Context(), id, []byte("\xff"), true); !ok || err != nil {
 		t.Errorf("binary send = %v, %v", ok, err)
 	}

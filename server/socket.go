@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -38,6 +39,13 @@ type socketOptions struct {
 	conn websocket.Options
 	// sendWait is how long one event may wait in all for clients to read.
 	sendWait time.Duration
+	// maxEvents is how many events may be with the pool at a time, running or in
+	// its backlog. More wait in order, so that thousands of sockets that end
+	// together do not overflow it. Zero means 1000.
+	maxEvents int
+	// eventWait is how long a connect or message may wait for that; disconnect
+	// waits without limit. Zero means 30 seconds.
+	eventWait time.Duration
 	// requestTimeout limits the run of one event. Zero means no limit.
 	requestTimeout time.Duration
 
@@ -54,6 +62,7 @@ type socketOptions struct {
 type sockets struct {
 	socketOptions
 	members *registry.Registry[*websocket.Conn]
+	turns   chan struct{} // one for each event with the pool
 
 	life    context.Context // of every socket and its events, not of one call
 	cut     context.CancelFunc
@@ -77,8 +86,11 @@ type socket struct {
 // newSockets returns the WebSocket side of a site; shutdown and wait end it.
 func newSockets(o socketOptions) *sockets {
 	o.conn.Stats = &o.metrics.frames
+	o.maxEvents = cmp.Or(o.maxEvents, 1000)
+	o.eventWait = cmp.Or(o.eventWait, 30*time.Second)
 	s := &sockets{
 		socketOptions: o,
+		turns:         make(chan struct{}, o.maxEvents),
 		members:       registry.New[*websocket.Conn](registry.Options{MaxConnections: o.maxSite}),
 		drained:       make(chan struct{}),
 		live:          map[*websocket.Conn]struct{}{},

@@ -671,3 +671,48 @@ func TestDisconnectComesAfterTheRegistryForgot(t *testing.T) {
 		t.Errorf("disconnect: %v", end.vars)
 	}
 }
+
+func TestEventsBeyondThePoolWaitTheirTurn(t *testing.T) {
+	var atOnce, most atomic.Int32
+	step := make(chan struct{})
+	b := newBench(t, func(_ context.Context, _ http.ResponseWriter, e ran) error {
+		if e.event == eventDisconnect {
+			most.Store(max(most.Load(), atOnce.Add(1)))
+			<-step
+			atOnce.Add(-1)
+		}
+		return nil
+	}, func(o *socketOptions) { o.maxEvents = 2; o.eventWait = time.Nanosecond })
+	conns := make([]*websocket.Conn, 10)
+	for i := range conns {
+		conns[i] = b.dial(nil)
+	}
+	for _, c := range conns {
+		_ = c.CloseNow()
+	}
+	for range conns {
+		step <- struct{}{}
+	}
+	b.shutdown(t.Context())
+	if n := len(b.seen(eventDisconnect)); n != 10 || most.Load() > 2 {
+		t.Errorf("%d disconnect events, %d at once, want 10 and at most 2", n, most.Load())
+	}
+}
+
+func TestMessageWhoseTurnDoesNotComeClosesTheSocket(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	b := newBench(t, func(_ context.Context, _ http.ResponseWriter, e ran) error {
+		if e.body == "long" {
+			close(entered)
+			<-release
+		}
+		return nil
+	}, func(o *socketOptions) { o.maxEvents = 1; o.eventWait = time.Millisecond })
+	one, two := b.dial(nil), b.dial(nil)
+	write(t, one, "long")
+	<-entered
+	write(t, two, "short")
+	wantClose(t, two, 1013, "")
+	b.wantCount(`ephpm_ws_event_failures_total{event="message",reason="busy"}`, 1)
+	close(release)
+}
