@@ -1,0 +1,52 @@
+package websocket
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOverTLS(t *testing.T) {
+	done := make(chan Closed, 1)
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := New(DefaultOptions())
+		if err := c.Accept(w, r, ""); err != nil {
+			t.Error(err)
+			return
+		}
+		done <- c.Serve(context.Background(), func(ctx context.Context, m Message) error {
+			for range 100 {
+				c.SendWait(ctx, Frame(m.Data, m.Binary))
+			}
+			return nil
+		})
+	}))
+	defer s.Close()
+	conn, err := tls.Dial("tcp", s.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	cl := &client{t: t, Conn: conn, r: bufio.NewReader(conn)}
+	long := strings.Repeat("x", 50000)
+	cl.write([]byte(handshake + string(text("early")) + string(text(long))))
+	cl.expect101()
+	for _, want := range []string{"early", long} {
+		for range 100 {
+			cl.want(opText, want)
+		}
+	}
+	cl.write(text("\xff"))
+	cl.want(opClose, "1007 text is not UTF-8")
+	cl.wantEOF()
+	conn.Close()
+	if got := <-done; got.Code != CodeInvalidData || got.FramesOut != 200 {
+		t.Errorf("got %+v", got)
+	}
+}
