@@ -24,8 +24,10 @@
 // (socket.go), which run the connect event before the handshake and then start
 // one reader. For each whole message the reader runs the message event (event.go):
 // the site's WebSocket script with the variables of the upgrade request and
-// WS_EVENT=message, the payload as php://input. The socket is not read again
-// before the script ended: that is the order of messages and the back-pressure.
+// WS_EVENT=message, the payload as php://input. One script runs at a time for a
+// socket: that is the order of messages. Meanwhile the socket is read ahead, so
+// that pings are answered, but only by a few messages; then TCP stops the client:
+// that is the back-pressure.
 // The script answers by host calls such as ephpm_ws_send (host.go), which put
 // frames into the queues of this or other sockets; each socket's writer sends
 // them while scripts run.

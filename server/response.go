@@ -81,17 +81,22 @@ func (w *response) implyOK() {
 
 // fail answers with a status and its name as plain text, and drops the headers
 // that were meant for another answer.
-func (w *response) fail(status int) {
+func (w *response) fail(status int) { w.failAs(status, http.StatusText(status)) }
+
+// failAs is fail with other words than the status's name.
+func (w *response) failAs(status int, text string) {
 	h := w.Header()
 	for name := range h {
-		if name != "Retry-After" && name != "Allow" && name != "Connection" && name != "Location" {
+		switch name {
+		case "Retry-After", "Allow", "Connection", "Location", "Sec-Websocket-Version":
+		default:
 			delete(h, name)
 		}
 	}
 	h["Content-Type"] = textPlain
 	w.WriteHeader(status)
 	// A client that is gone misses it.
-	_, _ = io.WriteString(w, strconv.Itoa(status)+" "+http.StatusText(status)+"\n")
+	_, _ = io.WriteString(w, strconv.Itoa(status)+" "+text+"\n")
 }
 
 // Header values that are shared by all responses and never changed.

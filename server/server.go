@@ -21,6 +21,7 @@ import (
 type Server struct {
 	config      Config
 	log         *slog.Logger
+	listener    net.Listener
 	pool        workers
 	site        *site
 	metrics     *metrics // nil when they are off
@@ -37,9 +38,24 @@ type workers interface {
 	Close(ctx context.Context) error
 }
 
-// New starts the workers of a configuration that Validate accepted. The Server
-// must be Run, which ends them.
+// New opens the listener and starts the workers of a configuration that Validate
+// accepted. Clients wait until Run, which must follow and ends both.
 func New(c Config, log *slog.Logger) (*Server, error) {
+	l, err := listen(c.Server.Listen) // first: a port that is taken is told at once
+	if err != nil {
+		return nil, err
+	}
+	s, err := newWithPHP(c, log)
+	if err != nil {
+		_ = l.Close() // nobody was served
+		return nil, err
+	}
+	s.listener = l
+	return s, nil
+}
+
+// newWithPHP is New without the listener.
+func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 	have := thisMachine()
 	least, most := have.workers(c.PHP)
 	log.Info("starting",
@@ -89,7 +105,8 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 		if s.metrics != nil {
 			r = s.metrics.registry
 		}
-		site.openSockets(c.Server, newSocketMetrics(r), new(atomic.Int64))
+		_, most := thisMachine().workers(c.PHP)
+		site.openSockets(c, most, newSocketMetrics(r), new(atomic.Int64))
 	}
 	return s, nil
 }
@@ -105,14 +122,7 @@ func closePool(p workers) {
 // closed, requests in flight answered, sockets closed with 1001 and their
 // disconnect events run, workers ended. What is not done when the configured time
 // is over is cut. It returns when everything ended, nil if it was asked to stop.
-func (s *Server) Run(ctx context.Context) error {
-	l, err := listen(s.config.Server.Listen)
-	if err != nil {
-		closePool(s.pool)
-		return err
-	}
-	return s.serve(ctx, l)
-}
+func (s *Server) Run(ctx context.Context) error { return s.serve(ctx, s.listener) }
 
 // serve is Run with a listener.
 func (s *Server) serve(ctx context.Context, l net.Listener) error {
@@ -154,6 +164,9 @@ func (s *Server) stop(hs *http.Server) {
 	wg.Wait()
 	if err := s.pool.Close(ctx); err != nil {
 		s.log.Warn("killed the scripts that were still running", "err", err)
+	}
+	if s.site.sockets != nil {
+		s.site.sockets.wait() // their scripts have ended, so they do
 	}
 	s.log.Info("stopped")
 }

@@ -18,7 +18,8 @@ import (
 
 // fakePool runs run in place of a script, and remembers the last request.
 type fakePool struct {
-	run func(ctx context.Context, w http.ResponseWriter, r *phpbridge.Request) error
+	run   func(ctx context.Context, w http.ResponseWriter, r *phpbridge.Request) error
+	close func() // called by Close; may be nil
 
 	mu     sync.Mutex // guards the following
 	calls  int
@@ -53,6 +54,9 @@ func (p *fakePool) Close(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+	if p.close != nil {
+		p.close()
+	}
 	return nil
 }
 

@@ -91,11 +91,11 @@ func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) han
 	return handlerError
 }
 
-// openSockets gives the site its sockets. They are counted in open, with those of
-// every other site.
-func (s *site) openSockets(c ServerConfig, m *socketMetrics, open *atomic.Int64) {
-	ws := c.WebSocket
-	s.entries = c.WebSocketFiles
+// openSockets gives the site its sockets, for a pool of so many workers. They are
+// counted in open, with those of every other site.
+func (s *site) openSockets(c Config, workers int, m *socketMetrics, open *atomic.Int64) {
+	ws := c.Server.WebSocket
+	s.entries = c.Server.WebSocketFiles
 	s.sockets = newSockets(socketOptions{
 		site:       s.name,
 		php:        s.runner,
@@ -115,6 +115,8 @@ func (s *site) openSockets(c ServerConfig, m *socketMetrics, open *atomic.Int64)
 			WriteTimeout:   time.Duration(ws.WriteTimeout),
 		},
 		sendWait:       time.Duration(ws.SendWait),
+		maxEvents:      max(1, workers, c.PHP.WorkerBacklog),
+		eventWait:      time.Duration(c.PHP.WorkerBacklogWait),
 		requestTimeout: s.timeout,
 		subprotocols:   ws.Subprotocols,
 		allowedOrigins: ws.AllowedOrigins,

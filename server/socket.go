@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -302,9 +301,7 @@ func (s *sockets) answer(w *response, r *http.Request, status int, text string, 
 		attrs = append(attrs, "err", err)
 	}
 	s.log.Info("upgrade refused", attrs...)
-	w.Header()["Content-Type"] = textPlain
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "%d %s\n", status, text) // a client that is gone misses it
+	w.failAs(status, text)
 }
 
 // travel copies the headers of an accepting connect to the 101. What describes

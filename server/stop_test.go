@@ -5,11 +5,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"ephpm/phpbridge"
 )
@@ -107,19 +111,71 @@ func TestStopCutsWhatTakesTooLong(t *testing.T) {
 	}
 }
 
+func TestStopWaitsForTheSockets(t *testing.T) {
+	running, killed := make(chan bool), make(chan bool)
+	var ended atomic.Bool
+	pool := &fakePool{
+		run: func(_ context.Context, _ http.ResponseWriter, r *phpbridge.Request) error {
+			for name, value := range r.Vars.All() {
+				if name == "WS_EVENT" && value == eventMessage {
+					running <- true
+					<-killed
+					time.Sleep(20 * time.Millisecond) // a slow end
+					ended.Store(true)
+				}
+			}
+			return nil
+		},
+		close: func() { close(killed) },
+	}
+	addr, stop := start(t, newTest(t, files(t, "websocket.php"), pool, func(c *Config) {
+		c.Server.WebSocket.Enabled = true
+		c.Server.Timeouts.Shutdown = Duration(time.Millisecond)
+	}))
+	c, _, err := websocket.Dial(t.Context(), "http://"+addr.String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.CloseNow() }() // cut already
+	write(t, c, "work")
+	<-running
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if !ended.Load() {
+		t.Error("the server ended before the script of a socket")
+	}
+}
+
+func TestEventsFitThePool(t *testing.T) {
+	for _, c := range []struct{ backlog, workers, want int }{{1000, 16, 1000}, {3, 16, 16}, {0, 1, 1}} {
+		s := newTest(t, files(t), &fakePool{}, func(config *Config) {
+			config.Server.WebSocket.Enabled = true
+			config.PHP.Workers, config.PHP.WorkerBacklog = Workers(c.workers), c.backlog
+			config.PHP.WorkerBacklogWait = Duration(7 * time.Second)
+		})
+		if o := s.site.sockets; o.maxEvents != c.want || cap(o.turns) != c.want || o.eventWait != 7*time.Second {
+			t.Errorf("backlog %d, %d workers: %d events at a time that wait %v, want %d and 7s",
+				c.backlog, c.workers, o.maxEvents, o.eventWait, c.want)
+		}
+	}
+}
+
+// The port is tried before PHP is started, which takes longer and may fail too.
 func TestOccupiedPortIsOneClearLine(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	pool := &fakePool{}
-	s := newTest(t, files(t), pool, func(c *Config) { c.Server.Listen = l.Addr().String() })
-	err = s.Run(t.Context())
+	c := DefaultConfig()
+	c.Server.Listen, c.Server.DocumentRoot = l.Addr().String(), files(t)
+	var log syncBuffer
+	_, err = New(c, slog.New(slog.NewTextHandler(&log, nil)))
 	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "listen") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("Run on an occupied port: %v", err)
+		t.Errorf("New on an occupied port: %v", err)
 	}
-	if !pool.closed {
-		t.Error("the pool was left running")
+	if log.String() != "" {
+		t.Errorf("something was started:\n%s", log.String())
 	}
 }

@@ -68,8 +68,15 @@ func TestZeroIsNoLimit(t *testing.T) {
 	o.MaxFrameSize, o.MaxMessageSize, o.QueueBytes = 0, 0, 0
 	cl, _, _ := open(t, o, nil, echo)
 	long := strings.Repeat("x", 3<<20)
-	go cl.write(text(long))
+	sent := make(chan error, 1)
+	go func() {
+		_, err := cl.Write(text(long))
+		sent <- err
+	}()
 	cl.want(opText, long)
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestControlFramesBetweenFragments(t *testing.T) {
