@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -104,8 +103,8 @@ func (a *app) start() {
 	a.cmd = exec.Command(binary, append(args, a.options.Args...)...)
 	a.cmd.Env = append(os.Environ(), a.options.Env...)
 	a.cmd.Stdout, a.cmd.Stderr = a.log, a.log
-	// A process group of its own, so that Stop sees who is left behind.
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A session of its own, so that its processes are known; see processes.
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	// Whoever is left behind holds the output open.
 	a.cmd.WaitDelay = time.Second
 	if err := a.cmd.Start(); err != nil {
@@ -178,7 +177,7 @@ func (a *app) end(sig syscall.Signal) int {
 	case <-a.exited:
 	case <-time.After(2 * patience):
 		a.t.Errorf("ephpm did not end within %v of %v", 2*patience, sig)
-		_ = syscall.Kill(-a.PID(), syscall.SIGKILL)
+		a.killLeftBehind()
 		<-a.exited
 	}
 	a.checkNobodyIsLeft()
@@ -190,19 +189,25 @@ func (a *app) end(sig syscall.Signal) int {
 	return a.cmd.ProcessState.ExitCode()
 }
 
-// checkNobodyIsLeft waits until the process group is empty: zygote and workers
-// must not outlive the front.
+// checkNobodyIsLeft waits until all processes of the server have ended: zygote
+// and workers must not outlive the front.
 func (a *app) checkNobodyIsLeft() {
 	a.t.Helper()
 	err := eventually(func() error {
-		if err := syscall.Kill(-a.PID(), 0); errors.Is(err, syscall.ESRCH) {
-			return nil
+		if left := a.processes(); len(left) > 0 {
+			return fmt.Errorf("processes of the server outlived it: %v", left)
 		}
-		return errors.New("a process of the server outlived it")
+		return nil
 	})
 	if err != nil {
 		a.t.Error(err)
-		_ = syscall.Kill(-a.PID(), syscall.SIGKILL)
+		a.killLeftBehind()
+	}
+}
+
+func (a *app) killLeftBehind() {
+	for _, p := range a.processes() {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL) // it may end by itself at this moment
 	}
 }
 
@@ -236,18 +241,41 @@ func (a *app) get(path string) (*http.Response, string) {
 // its body.
 func (a *app) do(req *http.Request) (*http.Response, string) {
 	a.t.Helper()
+	resp, body, err := fetch(req)
+	if err != nil {
+		a.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+	}
+	return resp, body
+}
+
+// fetch is do for any goroutine. When only the body could not be read to its
+// end, it returns the answer and what there was of the body with the error.
+func fetch(req *http.Request) (*http.Response, string, error) {
 	client := http.Client{
 		Timeout:       patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		a.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+		return nil, "", err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		a.t.Fatalf("%s %s: read body: %v", req.Method, req.URL, err)
+		err = fmt.Errorf("read body: %w", err)
 	}
-	return resp, string(body)
+	return resp, string(body), err
+}
+
+// request makes a request for a path. Pairs of header are a name and a value.
+func (a *app) request(method, path, body string, header ...string) *http.Request {
+	a.t.Helper()
+	req, err := http.NewRequest(method, a.URL+path, strings.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	return req
 }

@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// hundred calls f a hundred times at once, with 0 to 99, and reports its errors:
+// what belongs to one request must not be seen in another.
+func hundred(t *testing.T, f func(i int) error) {
+	t.Helper()
+	errs := make([]error, 100)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	failed := 0
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if failed++; failed <= 3 {
+			t.Errorf("request %d: %v", i, err)
+		}
+	}
+	if failed > 3 {
+		t.Errorf("%d of 100 requests failed", failed)
+	}
+}
+
+// wantBody fetches and compares the body, and the status with 200.
+func wantBody(req *http.Request, want string) error {
+	resp, body, err := fetch(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK || body != want {
+		return fmt.Errorf("%s %s: %s %q, want 200 %q", req.Method, req.URL.RequestURI(), resp.Status, body, want)
+	}
+	return nil
+}
+
+// A wire is a TCP connection to a server, for what no HTTP client would send and
+// to see what it really answers.
+type wire struct {
+	t testing.TB
+	net.Conn
+	in *bufio.Reader
+}
+
+// connect opens a connection. It is closed when the test ends, and nothing on it
+// takes longer than patience.
+func (a *app) connect() *wire {
+	a.t.Helper()
+	conn, err := net.Dial("tcp", a.Addr)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { _ = conn.Close() }) // may be closed already
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		a.t.Fatal(err)
+	}
+	return &wire{t: a.t, Conn: conn, in: bufio.NewReader(conn)}
+}
+
+// send writes bytes as they are.
+func (w *wire) send(text string) {
+	w.t.Helper()
+	if _, err := io.WriteString(w, text); err != nil {
+		w.t.Fatalf("send: %v", err)
+	}
+}
+
+// answer reads one whole answer to a GET.
+func (w *wire) answer() (*http.Response, string) {
+	w.t.Helper()
+	resp, err := http.ReadResponse(w.in, nil)
+	if err != nil {
+		w.t.Fatalf("no answer: %v", err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatalf("read body: %v", err)
+	}
+	return resp, string(body)
+}
+
+// rest reads until the server closes the connection. A reset is an error.
+func (w *wire) rest() (string, error) {
+	text, err := io.ReadAll(w.in)
+	return string(text), err
+}
+
+// exchange sends bytes on a connection of their own and returns the answer.
+func (a *app) exchange(text string) (*http.Response, string) {
+	a.t.Helper()
+	w := a.connect()
+	w.send(text)
+	return w.answer()
+}
+
+// getExactly asks for a request target that no client may clean. Lines of header
+// are added as they are.
+func (a *app) getExactly(target string, header ...string) (*http.Response, string) {
+	a.t.Helper()
+	return a.exchange(getText(target, header...))
+}
+
+// getText is a GET as it goes over the wire.
+func getText(target string, header ...string) string {
+	lines := append([]string{"GET " + target + " HTTP/1.1", "Host: x"}, header...)
+	return strings.Join(lines, "\r\n") + "\r\n\r\n"
+}
+
+// metric returns the value of a series, such as ephpm_php_backlog{class="page"}.
+// The server needs metricsOn.
+func (a *app) metric(series string) (float64, error) {
+	_, body, err := fetch(a.request("GET", "/metrics", ""))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(body) {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, fmt.Errorf("no series %s", series)
+}
+
+const metricsOn = "[server.metrics]\nenabled = true\n"
+
+// waitMetric waits until a series has a value.
+func (a *app) waitMetric(series string, want float64) {
+	a.t.Helper()
+	err := eventually(func() error {
+		got, err := a.metric(series)
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %v", got)
+		}
+		return err
+	})
+	if err != nil {
+		a.t.Fatalf("%s was never %v: %v", series, want, err)
+	}
+}
+
+// A late is an answer that is on its way.
+type late struct {
+	t    testing.TB
+	done chan struct{} // closed when the following is there
+	resp *http.Response
+	body string
+	err  error
+}
+
+// later sends a request and does not wait for the answer.
+func (a *app) later(req *http.Request) *late {
+	l := &late{t: a.t, done: make(chan struct{})}
+	go func() { // ends with fetch, which has a limit
+		defer close(l.done)
+		l.resp, l.body, l.err = fetch(req)
+	}()
+	return l
+}
+
+// wait returns the answer.
+func (l *late) wait() (*http.Response, string) {
+	l.t.Helper()
+	<-l.done
+	if l.err != nil {
+		l.t.Fatal(l.err)
+	}
+	return l.resp, l.body
+}
+
+// firstOf returns what comes before sep in text.
+func firstOf(text, sep string) string {
+	first, _, _ := strings.Cut(text, sep)
+	return first
+}
+
+// repeat returns n bytes that are not all the same.
+func repeat(n int) string {
+	return string(bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n])
+}
