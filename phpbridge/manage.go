@@ -37,7 +37,7 @@ func (p *Pool) manage() {
 		case <-p.pressured:
 			grow.Reset(growAfter)
 		case <-grow.C:
-			if p.grow() {
+			if p.grow() || p.stopWatching() {
 				grow.Reset(growAfter)
 			}
 		case <-shrink.C:

@@ -33,6 +33,7 @@ type Pool struct {
 
 	pressured chan struct{} // work waits and no worker sleeps
 	growable  atomic.Bool   // false: pressure would change nothing
+	watching  atomic.Bool   // manage looks at what waits, and needs no hint
 	messages  chan message  // from the zygote; closed when it has gone
 	stop      chan struct{} // ends manage
 	managed   chan struct{} // closed when manage has ended
@@ -200,11 +201,8 @@ func (p *Pool) submit(j *job, busyAt time.Time, run time.Duration) {
 	if !queued {
 		return // full of withdrawn jobs, so no worker took any for long: busy
 	}
-	if !p.memory.wake(&p.masks[j.class]) && p.growable.Load() {
-		select {
-		case p.pressured <- struct{}{}:
-		default:
-		}
+	if !p.memory.wake(&p.masks[j.class]) && p.growable.Load() && p.watching.CompareAndSwap(false, true) {
+		p.pressured <- struct{}{} // has room: manage takes it before watching is false again
 	}
 }
 

@@ -1,6 +1,9 @@
 #include "sapi.h"
 
+#include <limits.h>
 #include <unistd.h>
+
+#include "limit.h"
 
 /* The variables that the SAPI layer itself needs. */
 struct request_vars {
@@ -292,6 +295,7 @@ static void fill_request_info(const struct request_vars *v)
 	SG(request_info).content_length = ephpm_worker.work.job->body_len;
 	SG(request_info).cookie_data = (char *)v->cookie;
 	SG(request_info).proto_num = 1001;
+	SG(options) |= SAPI_OPTION_NO_CHDIR; /* enter_directory has done it */
 	SG(sapi_headers).http_response_code = 200;
 	php_handle_auth_data(v->authorization);
 }
@@ -323,6 +327,24 @@ static void read_request_vars(struct request_vars *r)
 	}
 }
 
+/* Makes the script's directory the working directory, as PHP does for every
+ * request; but not if it is still that, and without going back afterwards. */
+static void enter_directory(const char *script)
+{
+	char dir[PATH_MAX], now[PATH_MAX];
+	const char *slash = script ? strrchr(script, '/') : NULL;
+	size_t len = slash == script ? 1 : (size_t)(slash - script);
+
+	if (!slash || len >= sizeof(dir)) {
+		return;
+	}
+	memcpy(dir, script, len);
+	dir[len] = 0;
+	if ((!getcwd(now, sizeof(now)) || strcmp(now, dir)) && chdir(dir)) {
+		return; /* PHP will say that it cannot open the script */
+	}
+}
+
 void ephpm_sapi_run(void)
 {
 	struct request_vars vars = {0};
@@ -330,6 +352,8 @@ void ephpm_sapi_run(void)
 	ephpm_worker.in_request = true;
 	read_request_vars(&vars);
 	fill_request_info(&vars);
+	enter_directory(vars.script);
+	ephpm_limit_begin();
 	zend_first_try
 	{
 		if (php_request_startup() == SUCCESS) {

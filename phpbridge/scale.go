@@ -32,6 +32,21 @@ func (p *Pool) grow() (again bool) {
 	return again && p.growableLocked()
 }
 
+// stopWatching leaves it to submit to tell of pressure. True if something came
+// in between that nobody would tell of.
+func (p *Pool) stopWatching() bool {
+	p.watching.Store(false)
+	if !p.growable.Load() {
+		return false
+	}
+	for class := range classes {
+		if !p.memory.queueEmpty(class) {
+			return p.watching.CompareAndSwap(false, true)
+		}
+	}
+	return false
+}
+
 // waitingLocked counts the jobs of a class that no worker has taken. late is
 // true if one has waited for longer than growAfter.
 func (p *Pool) waitingLocked(class Class) (n int, late bool) {

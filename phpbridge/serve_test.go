@@ -83,3 +83,33 @@ func TestServeTellsAScriptThatItsClientHasGone(t *testing.T) {
 		t.Errorf("connection_status() is %q in the shutdown function, want 1", got)
 	}
 }
+
+func TestMaxExecutionTimeIsPHPs(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.INI = []INI{{"max_execution_time", "1"}, {"display_errors", "1"}, {"html_errors", "0"}} })
+	for name, code := range map[string]string{
+		"configured":       `echo ini_get("max_execution_time");`,
+		"set_time_limit()": `set_time_limit(1); echo 1;`,
+	} {
+		w := run(t, p, script(t, code+`register_shutdown_function(function () { echo "down"; }); while (true);`))
+		got := body(t, w)
+		if !strings.HasPrefix(got, "1") || !strings.Contains(got, "Maximum execution time of 1 second exceeded") || !strings.HasSuffix(got, "down") {
+			t.Errorf("%s: body %q", name, got)
+		}
+	}
+	got := body(t, run(t, p, script(t, `set_time_limit(0); for ($end = microtime(true) + 2.2; microtime(true) < $end;); echo "unlimited";`)))
+	if got != "unlimited" {
+		t.Errorf("set_time_limit(0): body %q", got)
+	}
+}
+
+func TestWorkingDirectoryIsTheScripts(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.MinWorkers, o.MaxWorkers = 1, 1 })
+	for range 2 {
+		r := script(t, `echo getcwd(); chdir("/"); `)
+		for range 2 {
+			if got := body(t, run(t, p, r)); got != filepath.Dir(r.Script) {
+				t.Errorf("working directory %q, want %q", got, filepath.Dir(r.Script))
+			}
+		}
+	}
+}

@@ -1,7 +1,7 @@
 #include "shared.h"
 
-#include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -90,6 +90,30 @@ static bool queue_empty(struct ephpm_queue *q)
 	return load(&q->head) == load(&q->tail);
 }
 
+static bool has_work(struct ephpm_shared *s, const struct ephpm_slot *me)
+{
+	for (uint32_t c = 0; c < EPHPM_CLASSES; c++) {
+		if ((me->classes & 1u << c) && !queue_empty(&s->pool->queue[c])) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Looks for work a little longer before it sleeps: under load the next job comes
+ * within the time that falling asleep and being woken would take. Others who
+ * want the CPU get it. */
+static bool linger(struct ephpm_shared *s, const struct ephpm_slot *me)
+{
+	for (int i = 0; i < EPHPM_LINGER; i++) {
+		sched_yield();
+		if (has_work(s, me)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Sleeps until the front rings this slot, unless there is work already. The bit
  * is set before the queues are looked at, and the front looks at the bit after
  * it has queued: one of the two sees the other. */
@@ -99,13 +123,9 @@ static void nap(struct ephpm_shared *s, uint32_t slot)
 	uint64_t *word = &s->pool->sleepers[slot / 64];
 	uint64_t bit = 1ull << (slot % 64);
 	uint32_t seen = load(&me->wake);
-	bool work = load(&me->stop) != 0;
 
 	set_bits(word, bit);
-	for (uint32_t c = 0; c < EPHPM_CLASSES && !work; c++) {
-		work = (me->classes & 1u << c) && !queue_empty(&s->pool->queue[c]);
-	}
-	if (!work && !load(&me->stop)) {
+	if (!has_work(s, me) && !load(&me->stop)) {
 		futex_wait(&me->wake, seen);
 	}
 	clear_bits(word, bit);
@@ -153,7 +173,9 @@ bool ephpm_shared_take(struct ephpm_shared *s, uint32_t slot, uint32_t *turn, st
 				return true;
 			}
 		}
-		nap(s, slot);
+		if (!linger(s, me)) {
+			nap(s, slot);
+		}
 	}
 	return false;
 }
@@ -178,16 +200,15 @@ void ephpm_work_publish(struct ephpm_work *w)
 
 void ephpm_work_notify(struct ephpm_shared *s, struct ephpm_work *w)
 {
+	uint64_t one = 1;
+
 	ephpm_work_publish(w);
 	if (!swap(&w->job->front_waits, 0)) {
 		return;
 	}
 	set_bits(&s->pool->done[w->index / 64], 1ull << (w->index % 64));
-	if (swap(&s->pool->completer_asleep, 0)) {
-		uint64_t one = 1;
-		if (write(s->doorbell, &one, sizeof(one)) < 0) {
-			_exit(EPHPM_EXIT_BROKEN); /* a front without doorbell is no front */
-		}
+	if (swap(&s->pool->completer_asleep, 0) && write(s->doorbell, &one, sizeof(one)) < 0) {
+		_exit(EPHPM_EXIT_BROKEN); /* a front without doorbell is no front */
 	}
 }
 

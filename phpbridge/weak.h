@@ -40,6 +40,7 @@
 #pragma weak zend_destroy_file_handle
 #pragma weak zend_empty_string
 #pragma weak zend_error
+#pragma weak core_globals
 #pragma weak zend_hash_str_find
 #pragma weak zend_hash_str_update
 #pragma weak zend_ini_long

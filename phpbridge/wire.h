@@ -33,6 +33,9 @@
  * entries of withdrawn jobs stay until a worker passes them. */
 #define EPHPM_QUEUE 8192
 
+/* How often an idle worker yields before it sleeps. */
+#define EPHPM_LINGER 3
+
 /* The areas of a job, in bytes. */
 #define EPHPM_REQUEST_SIZE (256 * 1024)
 #define EPHPM_RESPONSE_SIZE (128 * 1024) /* a ring: a power of two */

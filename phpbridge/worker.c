@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "limit.h"
 #include "sapi.h"
 
 static void set_name(uint32_t slot)
@@ -28,6 +29,7 @@ void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot)
 	ephpm_worker.turn = slot;
 	set_name(slot);
 	ephpm_compat_child_init();
+	ephpm_limit_start();
 
 	while (ephpm_shared_take(&ephpm_worker.shared, slot, &ephpm_worker.turn, &ephpm_worker.work)) {
 		ephpm_sapi_run();

@@ -37,6 +37,11 @@ func serve(args, environ []string, stderr io.Writer) int {
 
 	ctx, stop := untilSignal(log, os.Exit)
 	defer stop()
+	tuned, untune := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer untune()
+	wg.Go(func() { server.TuneRuntime(tuned) })
 	s, err := server.New(c, log)
 	if err == nil {
 		err = s.Run(ctx)

@@ -1,0 +1,12 @@
+/* max_execution_time without a system call per request. */
+#ifndef EPHPM_LIMIT_H
+#define EPHPM_LIMIT_H
+
+/* Starts the clock of this worker. */
+void ephpm_limit_start(void);
+
+/* Counts from zero for a new request, and keeps PHP from setting its timers. A
+ * script that calls set_time_limit() gets PHP's own timer. */
+void ephpm_limit_begin(void);
+
+#endif
