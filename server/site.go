@@ -101,6 +101,7 @@ func (s *site) openSockets(c Config, workers int, m *socketMetrics, open *atomic
 		php:        s.runner,
 		log:        s.log,
 		metrics:    m,
+		http:       s.metrics,
 		open:       open,
 		maxOpen:    ws.MaxConnections,
 		maxSite:    ws.MaxConnectionsPerSite,

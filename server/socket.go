@@ -28,6 +28,7 @@ type socketOptions struct {
 	log  *slog.Logger
 
 	metrics *socketMetrics // of the server
+	http    *metrics       // of its pages, for what connect does there; may be nil
 	open    *atomic.Int64  // sockets of the whole server; every site counts here
 
 	// maxOpen limits open, maxSite the sockets of this site. Zero means no limit.
@@ -251,7 +252,7 @@ func (s *sockets) connect(w *response, r *http.Request, c *socket, e event) bool
 	}
 	if !v.accepted() {
 		s.metrics.connectNo.Inc()
-		s.log.Debug("refused by connect", "site", s.site, "addr", peerOf(r).addr, "status", v.status)
+		s.logRefusal(r, v.status, "refused by connect", nil)
 		return false
 	}
 	if r.Context().Err() != nil {
@@ -275,6 +276,9 @@ func (s *sockets) failConnect(w *response, r *http.Request, err error) {
 		return
 	}
 	status := statusOf(err)
+	if status == http.StatusGatewayTimeout {
+		s.http.timeout(stageRequest)
+	}
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
@@ -286,6 +290,9 @@ func (s *sockets) refuse(w *response, r *http.Request, no *refusal) {
 	if no.status == http.StatusBadRequest {
 		w.Header().Set("Sec-WebSocket-Version", "13")
 	}
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // or net/http reads on before it answers
+	}
 	s.metrics.handshake.WithLabelValues(no.reason).Inc()
 	if no.full != "" {
 		s.metrics.full.WithLabelValues(no.full).Inc()
@@ -296,12 +303,17 @@ func (s *sockets) refuse(w *response, r *http.Request, no *refusal) {
 // answer refuses an upgrade in the name of the server: with one line to the
 // client and one to the log. err may be nil.
 func (s *sockets) answer(w *response, r *http.Request, status int, text string, err error) {
-	attrs := []any{"site", s.site, "addr", peerOf(r).addr, "status", status, "reason", text}
+	s.logRefusal(r, status, text, err)
+	w.failAs(status, text)
+}
+
+// logRefusal writes the one line that every refusal has, whoever decided it.
+func (s *sockets) logRefusal(r *http.Request, status int, reason string, err error) {
+	attrs := []any{"site", s.site, "addr", peerOf(r).addr, "status", status, "reason", reason}
 	if err != nil {
 		attrs = append(attrs, "err", err)
 	}
 	s.log.Info("upgrade refused", attrs...)
-	w.failAs(status, text)
 }
 
 // travel copies the headers of an accepting connect to the 101. What describes

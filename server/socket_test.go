@@ -489,7 +489,7 @@ func TestConnectRefusesVerbatim(t *testing.T) {
 		t.Errorf("answer %d %q %v", r.StatusCode, body, r.Header)
 	}
 	b.wantCount("ephpm_ws_connect_rejected_total", 1)
-	b.wantLog("level=DEBUG", "refused by connect", "status=401")
+	b.wantLog("level=INFO", "upgrade refused", "site=default", "addr=127.0.0.1", "status=401", "refused by connect")
 	if len(b.seen(eventDisconnect)) != 0 {
 		t.Error("disconnect ran for a refused socket")
 	}
