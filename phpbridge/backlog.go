@@ -86,7 +86,7 @@ func (p *Pool) release(j *job) {
 func (p *Pool) releaseLocked(j *job) {
 	b := &p.backlogs[j.class]
 	j.setState(newJobState(j.generation, 0, stateFree))
-	j.current.Store(nil)
+	j.label.set("", "", "")
 	j.death.Store(nil)
 	j.withdrawn.Store(nil)
 	j.orphan = false

@@ -23,8 +23,8 @@ type job struct {
 
 	// ready has one token when there may be news: records, a death, the timer.
 	ready chan struct{}
-	// current is the request, for those who log for the worker.
-	current atomic.Pointer[Request]
+	// label says whose request this is.
+	label label
 	// death is why the worker died; nil while it lives.
 	death atomic.Pointer[string]
 	// withdrawn is what Serve returns for a job that no worker took.
@@ -44,6 +44,29 @@ type job struct {
 	// Owned by the goroutine of Serve.
 	head    uint64 // of the response ring
 	decoder decoder
+}
+
+// A label names the request of a job for those who log about its worker, when
+// Serve may have returned already. No lock is taken while its mutex is held.
+type label struct {
+	mu               sync.Mutex // guards the following
+	id, site, script string     // empty: no request
+}
+
+func (l *label) set(id, site, script string) {
+	l.mu.Lock()
+	l.id, l.site, l.script = id, site, script
+	l.mu.Unlock()
+}
+
+// attributes returns what a log line says about the request; none without one.
+func (l *label) attributes() []any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.script == "" {
+		return nil
+	}
+	return []any{"site", l.site, "script", l.script, "request", l.id}
 }
 
 // limits say when a job is over its time.
@@ -120,7 +143,7 @@ func (j *job) load(r *Request) {
 	atomic.StoreUint64(u64(&c.taken_at), 0)
 	j.head = 0
 	j.decoder.reset()
-	j.current.Store(r)
+	j.label.set(r.ID, r.Site, r.Script)
 }
 
 // bodyHere says that the first n bytes of the body are in place.

@@ -50,6 +50,10 @@ func (p *Pool) manage() {
 	}
 }
 
+// newMessages has room for all that a zygote can have to say about its slots, so
+// that it never waits for manage while manage waits for it.
+func newMessages() chan message { return make(chan message, 4*maxSlots) }
+
 // receive passes the zygote's messages on and closes the channel at their end.
 func (p *Pool) receive(z *zygote, to chan<- message) {
 	for {
@@ -111,7 +115,7 @@ func (p *Pool) restart() {
 }
 
 func (p *Pool) adopt(z *zygote) {
-	p.messages = make(chan message)
+	p.messages = newMessages()
 	p.mu.Lock()
 	p.zygote = z
 	p.mu.Unlock()

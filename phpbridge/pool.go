@@ -66,7 +66,7 @@ func New(o Options) (*Pool, error) {
 		options:   o,
 		log:       o.Log,
 		pressured: make(chan struct{}, 1),
-		messages:  make(chan message),
+		messages:  newMessages(),
 		stop:      make(chan struct{}),
 		managed:   make(chan struct{}),
 		idle:      make(chan struct{}),

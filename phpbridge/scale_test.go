@@ -124,9 +124,13 @@ func TestCloseLetsRunningScriptsEnd(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- p.Close(t.Context()) }()
 	waitFor(t, "a closing pool", func() bool {
-		_, err := p.Serve(t.Context(), httptest.NewRecorder(), script(t, ``))
-		return errors.Is(err, ErrClosed)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.closing
 	})
+	if _, err := p.Serve(t.Context(), httptest.NewRecorder(), script(t, ``)); !errors.Is(err, ErrClosed) {
+		t.Errorf("Serve returned %v, want ErrClosed", err)
+	}
 	release()
 	if err := <-done; err != nil {
 		t.Errorf("Close returned %v", err)

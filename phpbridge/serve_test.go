@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -85,7 +86,9 @@ func TestServeTellsAScriptThatItsClientHasGone(t *testing.T) {
 }
 
 func TestMaxExecutionTimeIsPHPs(t *testing.T) {
-	p := testPool(t, func(o *Options) { o.INI = []INI{{"max_execution_time", "1"}, {"display_errors", "1"}, {"html_errors", "0"}} })
+	p := testPool(t, func(o *Options) {
+		o.INI = []INI{{"max_execution_time", "1"}, {"display_errors", "1"}, {"html_errors", "0"}}
+	})
 	for name, code := range map[string]string{
 		"configured":       `echo ini_get("max_execution_time");`,
 		"set_time_limit()": `set_time_limit(1); echo 1;`,
@@ -111,5 +114,20 @@ func TestWorkingDirectoryIsTheScripts(t *testing.T) {
 				t.Errorf("working directory %q, want %q", got, filepath.Dir(r.Script))
 			}
 		}
+	}
+}
+
+func TestProgramsThatPHPStartsGetNothingOfOurs(t *testing.T) {
+	p := testPool(t, nil)
+	got := body(t, run(t, p, script(t, `echo shell_exec('ls -l /proc/self/fd; grep SigIgn /proc/self/status; env');`)))
+	for _, bad := range []string{"eventfd", "memfd", "socket", "LD_PRELOAD", "EPHPM_"} {
+		if strings.Contains(got, bad) {
+			t.Errorf("a program finds %s in\n%s", bad, got)
+		}
+	}
+	_, after, _ := strings.Cut(got, "SigIgn:\t")
+	ignored, err := strconv.ParseUint(after[:16], 16, 64)
+	if err != nil || ignored&(1<<31-1) != 0 { // those of signal(7), real-time ones may come from without
+		t.Errorf("a program ignores the signals %x (%v)", ignored, err)
 	}
 }

@@ -153,15 +153,13 @@ func (p *Pool) forgetLocked(i int, how string) {
 }
 
 func (p *Pool) logDeathLocked(i int, j *job, how string) {
-	r := j.current.Load()
-	if r == nil || j.state().phase() != stateTaken {
+	if j.state().phase() != stateTaken {
 		return // it was through, or who had it killed says why
 	}
 	s := &p.slots[i]
-	p.log.Error("worker died within a request", "how", how, "slot", i,
-		"site", r.Site, "script", r.Script, "request", r.ID,
+	p.log.Error("worker died within a request", append(j.label.attributes(), "how", how, "slot", i,
 		"age", time.Since(s.started).Round(time.Millisecond),
-		"served", atomic.LoadUint64(u64(&p.memory.slots[i].served)))
+		"served", atomic.LoadUint64(u64(&p.memory.slots[i].served)))...)
 }
 
 func (p *Pool) stopLocked(i int) {

@@ -77,13 +77,11 @@ func readLines(r io.Reader, line func(string)) {
 // it runs.
 func (p *Pool) stderrLine(slot int) func(string) {
 	return func(text string) {
+		attributes := []any{"text", text}
 		n := int(atomic.LoadUint32(u32(&p.memory.slots[slot].job))) - 1
 		if n >= 0 && n < len(p.jobs) {
-			if r := p.jobs[n].current.Load(); r != nil {
-				p.log.Warn("PHP stderr", "text", text, "site", r.Site, "script", r.Script, "request", r.ID)
-				return
-			}
+			attributes = append(attributes, p.jobs[n].label.attributes()...)
 		}
-		p.log.Warn("PHP stderr", "text", text)
+		p.log.Warn("PHP stderr", attributes...)
 	}
 }

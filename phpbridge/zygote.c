@@ -1,6 +1,7 @@
 /* The zygote: starts PHP once and forks workers from there. The same binary
  * becomes it when its environment says so, before the Go runtime starts. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -84,6 +85,14 @@ static size_t receive(struct ephpm_message **m, int *fd)
 	return (size_t)n;
 }
 
+/* Programs that PHP starts get nothing of ours. */
+static void hide_descriptors(void)
+{
+	for (int fd = EPHPM_FD_CONTROL; fd <= EPHPM_FD_DOORBELL; fd++) {
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+	}
+}
+
 /* Signals meant for the server reach the whole process group or control group.
  * The front alone acts on them; a handler that does nothing, unlike SIG_IGN, is
  * not inherited by programs that PHP starts. */
@@ -94,13 +103,12 @@ static void ignored(int number)
 
 static void set_signals(void)
 {
-	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE};
 	struct sigaction action = {.sa_handler = ignored, .sa_flags = SA_RESTART};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		sigaction(numbers[i], &action, NULL);
 	}
-	signal(SIGPIPE, SIG_IGN);
 }
 
 static void watch_children(void)
@@ -252,6 +260,7 @@ static void zygote_main(int argc, char **argv)
 	}
 	prctl(PR_SET_NAME, "ephpm-zygote", 0, 0, 0);
 	set_signals();
+	hide_descriptors();
 	if (!php_module_startup) {
 		fail("the PHP library " EPHPM_LIBPHP " cannot be loaded");
 	}

@@ -49,7 +49,9 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 		Host:    s.host,
 		Timeout: s.timeout,
 	}
+	w.stall = s.stall
 	result, err := s.runner.Serve(r.Context(), w, &run.request)
+	w.unlimitWrite()
 	if err != nil {
 		s.failRun(w, r, v, err)
 	}

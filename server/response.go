@@ -6,16 +6,19 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // A response is the ResponseWriter of one request. It knows what was sent, and
 // passes on what the connection can do: Flush, sendfile, hijacking by Unwrap.
 type response struct {
 	http.ResponseWriter
-	status int   // 0 until the response has begun
-	bytes  int64 // of the body
-	lost   bool  // a write failed: the client is gone
-	cut    bool  // the connection must be closed without ending the response
+	status int           // 0 until the response has begun
+	bytes  int64         // of the body
+	lost   bool          // a write failed: the client is gone
+	cut    bool          // the connection must be closed without ending the response
+	stall  time.Duration // how long a client of a script may take nothing; 0: for ever
+	timed  bool          // a write deadline is set
 }
 
 var responses = sync.Pool{New: func() any { return new(response) }}
@@ -33,9 +36,31 @@ func (w *response) WriteHeader(status int) {
 
 func (w *response) Write(p []byte) (int, error) {
 	w.implyOK()
+	w.limitWrite(len(p))
 	n, err := w.ResponseWriter.Write(p)
 	w.wrote(int64(n), err)
 	return n, err
+}
+
+// bufferedWrite is what net/http keeps back for a while, in bytes. Writing less
+// does not wait for the client.
+const bufferedWrite = 2048
+
+// limitWrite gives the client a while to take the next part of what a script
+// prints: one that stops reading must not hold the script's worker for ever.
+func (w *response) limitWrite(n int) {
+	if w.stall > 0 && n+int(w.bytes) >= bufferedWrite {
+		w.timed = true
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.stall)) // without it, it may take as long as it likes
+	}
+}
+
+// unlimitWrite leaves the connection as it was, for the next request.
+func (w *response) unlimitWrite() {
+	if w.timed {
+		w.timed = false
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{}) // as above
+	}
 }
 
 // WriteString is Write without a copy.
@@ -60,6 +85,7 @@ func (w *response) Flush() { _ = w.FlushError() } // a client that left is notic
 // FlushError is Flush for http.ResponseController.
 func (w *response) FlushError() error {
 	w.implyOK()
+	w.limitWrite(bufferedWrite)
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
