@@ -10,7 +10,6 @@ import (
 
 // The times by which the pool grows and shrinks.
 const (
-	growAfter   = 10 * time.Millisecond // a request that waits longer gets a worker
 	shrinkEvery = time.Second
 	retryAfter  = 100 * time.Millisecond // between workers that die as they are born
 	stopWait    = 2 * time.Second        // for idle workers, at the end
@@ -35,10 +34,10 @@ func (p *Pool) manage() {
 				p.handle(m)
 			}
 		case <-p.pressured:
-			grow.Reset(growAfter)
+			grow.Reset(p.options.SpawnAfter)
 		case <-grow.C:
 			if p.grow() || p.stopWatching() {
-				grow.Reset(growAfter)
+				grow.Reset(p.options.SpawnAfter)
 			}
 		case <-shrink.C:
 			p.shrink()

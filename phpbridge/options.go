@@ -38,10 +38,15 @@ type Options struct {
 	// MinWorkers is how many general workers are kept ready, at least 1.
 	MinWorkers int
 	// MaxWorkers is how many general workers may run, at least MinWorkers.
-	// Equal to MinWorkers the pool is static. On top of them, up to a quarter
-	// (at least one) for each class are forked while that class waits and all
-	// general workers are busy with the other.
+	// Equal to MinWorkers the pool is static.
 	MaxWorkers int
+	// Reserve is how many workers of each class may be forked on top of
+	// MaxWorkers while the class waits and all general workers are busy with
+	// the other. Zero means a quarter of MaxWorkers, at least 1.
+	Reserve int
+	// SpawnAfter is how long a request waits before another worker is forked.
+	// Zero means 10 milliseconds.
+	SpawnAfter time.Duration
 	// WorkerIdle ends a worker above MinWorkers that had nothing to do for
 	// this long. Zero means 10 seconds.
 	WorkerIdle time.Duration
@@ -75,6 +80,12 @@ func (o Options) checked() (Options, error) {
 	if o.WorkerIdle == 0 {
 		o.WorkerIdle = 10 * time.Second
 	}
+	if o.Reserve == 0 {
+		o.Reserve = max(1, o.MaxWorkers/4)
+	}
+	if o.SpawnAfter == 0 {
+		o.SpawnAfter = 10 * time.Millisecond
+	}
 	if o.BacklogWait == 0 {
 		o.BacklogWait = 30 * time.Second
 	}
@@ -87,6 +98,8 @@ func (o Options) checked() (Options, error) {
 		return o, fmt.Errorf("phpbridge: MaxWorkers is %d, less than MinWorkers %d", o.MaxWorkers, o.MinWorkers)
 	case o.MaxWorkers > MaxWorkers:
 		return o, fmt.Errorf("phpbridge: MaxWorkers is %d, at most %d are possible", o.MaxWorkers, MaxWorkers)
+	case o.Reserve < 0 || o.Reserve > MaxReserve:
+		return o, fmt.Errorf("phpbridge: Reserve is %d, 0 to %d are possible", o.Reserve, MaxReserve)
 	case o.MaxRequests < 0 || o.Backlog < 0:
 		return o, errors.New("phpbridge: MaxRequests and Backlog cannot be negative")
 	}
@@ -98,5 +111,8 @@ func (o Options) checked() (Options, error) {
 	return o, nil
 }
 
-// MaxWorkers is the largest possible Options.MaxWorkers.
-const MaxWorkers = 512
+// The largest possible Options.MaxWorkers and Options.Reserve.
+const (
+	MaxWorkers = 512
+	MaxReserve = 128
+)

@@ -60,8 +60,7 @@ func New(o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	reserve := max(1, o.MaxWorkers/4)
-	perClass := o.MaxWorkers + reserve + max(prefetch, o.MaxWorkers)
+	perClass := o.MaxWorkers + o.Reserve + max(prefetch, o.MaxWorkers)
 	p := &Pool{
 		options:   o,
 		log:       o.Log,
@@ -71,7 +70,7 @@ func New(o Options) (*Pool, error) {
 		managed:   make(chan struct{}),
 		idle:      make(chan struct{}),
 	}
-	p.layOut(reserve)
+	p.layOut()
 	if p.memory, err = newMemory(perClass*int(classes), o.MaxRequests); err != nil {
 		return nil, err
 	}
@@ -91,14 +90,14 @@ func New(o Options) (*Pool, error) {
 
 // layOut divides the slots: general workers take any class, those of a reserve
 // only theirs, and run only while it would starve.
-func (p *Pool) layOut(reserve int) {
+func (p *Pool) layOut() {
 	p.ranges[general] = slotRange{0, p.options.MaxWorkers}
 	all := newSlotSet(0, p.options.MaxWorkers)
 	at := p.options.MaxWorkers
 	for class := range classes {
-		p.ranges[1+class] = slotRange{at, at + reserve}
-		p.masks[class] = all.union(newSlotSet(at, at+reserve))
-		at += reserve
+		p.ranges[1+class] = slotRange{at, at + p.options.Reserve}
+		p.masks[class] = all.union(newSlotSet(at, at+p.options.Reserve))
+		at += p.options.Reserve
 	}
 	p.slots = make([]slot, at)
 	p.want[general] = p.options.MinWorkers

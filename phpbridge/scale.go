@@ -48,13 +48,13 @@ func (p *Pool) stopWatching() bool {
 }
 
 // waitingLocked counts the jobs of a class that no worker has taken. late is
-// true if one has waited for longer than growAfter.
+// true if one has waited for longer than SpawnAfter.
 func (p *Pool) waitingLocked(class Class) (n int, late bool) {
 	now := time.Now()
 	for _, j := range p.jobs {
 		if j.class == class && j.state().phase() == stateReady {
 			n++
-			late = late || now.Sub(j.submitted) >= growAfter
+			late = late || now.Sub(j.submitted) >= p.options.SpawnAfter
 		}
 	}
 	return n, late

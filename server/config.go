@@ -164,6 +164,14 @@ type PHPConfig struct {
 	// MinWorkers is how many of them are kept while nothing is to do. Zero
 	// means that it is derived from Workers.
 	MinWorkers Workers `toml:"min_workers"`
+	// WorkerReserve is how many workers there may be on top of Workers for
+	// either kind of work, pages and WebSocket events, while it waits and all
+	// others are busy with the other kind. Zero means a quarter of Workers, at
+	// least one.
+	WorkerReserve int `toml:"worker_reserve"`
+	// WorkerSpawnAfter is how long a request waits before one more worker is
+	// forked for it. It must be more than zero.
+	WorkerSpawnAfter Duration `toml:"worker_spawn_after"`
 	// WorkerIdleTimeout ends a worker above MinWorkers that had nothing to do
 	// for this long. It must be more than zero.
 	WorkerIdleTimeout Duration `toml:"worker_idle_timeout"`
@@ -232,6 +240,7 @@ func DefaultConfig() Config {
 		},
 		PHP: PHPConfig{
 			Mode:              "fpm",
+			WorkerSpawnAfter:  Duration(10 * time.Millisecond),
 			WorkerIdleTimeout: Duration(10 * time.Second),
 			WorkerMaxRequests: 10000,
 			WorkerBacklog:     1000,

@@ -95,6 +95,8 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"php.mode", "fpm", func(c *Config) { c.PHP.Mode = "cgi" }},
 		{"php.workers", "less than 0", func(c *Config) { c.PHP.Workers = -1 }},
 		{"php.min_workers", "more than workers", func(c *Config) { c.PHP.Workers, c.PHP.MinWorkers = 2, 3 }},
+		{"php.worker_reserve", "0 to 128", func(c *Config) { c.PHP.WorkerReserve = 129 }},
+		{"php.worker_spawn_after", "more than 0", func(c *Config) { c.PHP.WorkerSpawnAfter = 0 }},
 		{"php.worker_idle_timeout", "more than 0", func(c *Config) { c.PHP.WorkerIdleTimeout = 0 }},
 		{"php.worker_backlog_wait", "more than 0", func(c *Config) { c.PHP.WorkerBacklogWait = 0 }},
 		{"php.memory_limit", "128M", func(c *Config) { c.PHP.MemoryLimit = "128MB" }},

@@ -65,6 +65,8 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 	pool, err := phpbridge.New(phpbridge.Options{
 		MinWorkers:  least,
 		MaxWorkers:  most,
+		Reserve:     c.PHP.WorkerReserve,
+		SpawnAfter:  time.Duration(c.PHP.WorkerSpawnAfter),
 		WorkerIdle:  time.Duration(c.PHP.WorkerIdleTimeout),
 		MaxRequests: c.PHP.WorkerMaxRequests,
 		Backlog:     c.PHP.WorkerBacklog,

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"ephpm/phpbridge"
 )
 
 // A KeyError says what is wrong with the value of one key.
@@ -222,6 +224,12 @@ func (k *checks) php(p PHPConfig) {
 	}
 	if p.Workers > 0 && p.MinWorkers > p.Workers {
 		k.add("php.min_workers", "%d is more than workers (%d)", p.MinWorkers, p.Workers)
+	}
+	if p.WorkerReserve < 0 || p.WorkerReserve > phpbridge.MaxReserve {
+		k.add("php.worker_reserve", "must be 0 to %d", phpbridge.MaxReserve)
+	}
+	if p.WorkerSpawnAfter == 0 {
+		k.add("php.worker_spawn_after", "must be more than 0")
 	}
 	if p.WorkerIdleTimeout == 0 {
 		k.add("php.worker_idle_timeout", "must be more than 0")
