@@ -21,17 +21,11 @@ type bar struct {
 
 var bars = []bar{
 	{"requests per second, hello, 64 connections, times fpm", subject{"hello", 64}, "fpm", rateRatio, 2.2},
-	{"requests per second, hello, 1 connection, times fpm", subject{"hello", 1}, "fpm", rateRatio, 0.95},
-	{"fpm's CPU per request, hello, 64 connections, times ours", subject{"hello", 64}, "fpm", cpuRatio, 2.2},
-	{"requests per second, hello, 64 connections, of a Go handler", subject{"hello", 64}, "Go, no PHP", rateRatio, 0.4},
+	{"requests per second, hello, 1 connection, times fpm", subject{"hello", 1}, "fpm", rateRatio, 1.0},
 }
 
 func rateRatio(ours, theirs []sample) float64 {
 	return median(ours, sample.rate) / median(theirs, sample.rate)
-}
-
-func cpuRatio(ours, theirs []sample) float64 {
-	return float64(median(theirs, sampleCPU)) / float64(max(1, median(ours, sampleCPU)))
 }
 
 func sampleCPU(s sample) time.Duration { return s.cpu }
