@@ -7,6 +7,8 @@
 #include <php.h>
 
 #include <SAPI.h>
+#include <ext/json/php_json.h>
+#include <ext/standard/head.h>
 #include <ext/standard/info.h>
 #include <php_main.h>
 #include <php_output.h>

@@ -12,14 +12,17 @@ import (
 )
 
 // An exchange is all that passes between front and worker for one request. It
-// belongs to the goroutine of Serve.
+// belongs to the goroutine of Serve; when the script has finished the answer
+// and goes on, to one of its own.
 type exchange struct {
 	pool     *Pool
 	job      *job
-	request  *Request
+	request  Request
 	response response
 	body     int64 // bytes of the body that the worker does not have yet
 	gone     bool  // the client has left
+	finished bool  // the client has its answer, the script goes on
+	detached bool  // and Serve has returned
 	through  bool  // the worker has no hand in the job any more
 	ended    time.Time
 }
@@ -28,18 +31,16 @@ func newExchange(p *Pool, j *job, r *Request, w http.ResponseWriter) *exchange {
 	return &exchange{
 		pool:     p,
 		job:      j,
-		request:  r,
+		request:  *r,
 		response: newResponse(w),
 		body:     r.BodyLen,
 		through:  true,
 	}
 }
 
-func (x *exchange) free() { x.response.free() }
-
 // begin writes the request and the start of its body into the job.
 func (x *exchange) begin() error {
-	x.job.load(x.request)
+	x.job.load(&x.request)
 	n, err := x.readBody()
 	x.job.bodyHere(n)
 	return err
@@ -59,10 +60,14 @@ func (x *exchange) readBody() (int, error) {
 	return n, nil
 }
 
-// run takes the worker's records until the request is shut down.
+// run takes the worker's records until the request is shut down, or until the
+// script has finished the answer and needs Serve no more.
 func (x *exchange) run(ctx context.Context) error {
 	x.through = false
 	for {
+		if x.leavesServe() {
+			return nil
+		}
 		p, err := x.wait(ctx)
 		if err != nil {
 			return err
@@ -83,14 +88,44 @@ func (x *exchange) run(ctx context.Context) error {
 			if x.through {
 				return x.end(ctx)
 			}
+			if x.leavesServe() {
+				break
+			}
 		}
 	}
+}
+
+// leavesServe reports whether the rest of the script can run without Serve: its
+// client has the answer, and the body, which is Serve's, was read.
+func (x *exchange) leavesServe() bool { return x.finished && !x.detached && x.body == 0 }
+
+// tail runs what comes after a finished answer, for nobody.
+func (x *exchange) tail(ctx context.Context) {
+	x.detached = true
+	err := x.run(context.WithoutCancel(ctx))
+	if err != nil {
+		x.pool.log.Warn("script did not come to its end after it finished the answer", "error", err,
+			"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
+	}
+	x.settle()
+	_ = x.pool.count(err) // it was logged
+}
+
+// settle gives the job back, or leaves it to its dying worker.
+func (x *exchange) settle() {
+	x.pool.disarm(x.job)
+	if x.through {
+		x.pool.release(x.job)
+	} else {
+		x.pool.abandon(x.job)
+	}
+	x.response.free()
 }
 
 // wait returns what the worker has written, as soon as there is something.
 func (x *exchange) wait(ctx context.Context) ([]byte, error) {
 	done := ctx.Done()
-	if x.gone {
+	if x.gone || x.finished {
 		done = nil
 	}
 	for {
@@ -178,10 +213,16 @@ func (x *exchange) take(ctx context.Context, r record) error {
 		return x.call(ctx, r.payload)
 	case recLog:
 		return x.logMessage(r.payload)
+	case recInform:
+		return x.inform(r.payload)
+	case recFinish:
+		x.finish()
+	case recNote:
+		return x.note(r.payload)
 	case recEnd:
 		x.through = true
 	}
-	if x.response.failed && !x.gone {
+	if x.response.failed && !x.gone && !x.finished {
 		x.leave()
 	}
 	return nil
@@ -201,6 +242,32 @@ func (x *exchange) headers(p []byte) error {
 	return nil
 }
 
+// inform sends an informational response (RFC 9110 §15.2).
+func (x *exchange) inform(p []byte) error {
+	var lines []headerLine
+	status, err := parseHeaders(p, func(l []byte) { lines = appendHeader(lines, l) })
+	if err != nil {
+		return err
+	}
+	if status < 100 || status > 199 || status == http.StatusSwitchingProtocols {
+		return fmt.Errorf("informational response with status %d", status)
+	}
+	x.response.inform(status, lines)
+	return nil
+}
+
+// finish completes the answer. A WebSocket event has no client that waits for
+// one, and its end is the end of its script: the next message waits for it.
+func (x *exchange) finish() {
+	if x.request.Class != Page || x.gone {
+		return
+	}
+	x.response.end()
+	x.response.flush()
+	x.response.discard()
+	x.finished = true
+}
+
 // read answers READ. A body that cannot be read any more ends here for the
 // script; the reason is logged.
 func (x *exchange) read() error {
@@ -215,7 +282,9 @@ func (x *exchange) read() error {
 
 func (x *exchange) end(ctx context.Context) error {
 	x.ended = time.Now()
-	x.pool.disarm(x.job)
+	if x.finished {
+		return nil
+	}
 	if x.gone {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -230,7 +299,6 @@ func (x *exchange) result(start time.Time) Result {
 	now := x.ended
 	if now.IsZero() {
 		now = time.Now()
-		x.pool.disarm(x.job)
 	}
 	taken := now
 	if atomic.LoadUint64(u64(&x.job.c.taken_at)) != 0 {

@@ -2,7 +2,8 @@
 
 /**
  * The functions that ephpm adds to PHP. This file is for people and IDEs; the
- * server declares the same in functions.c, and a test holds the two equal.
+ * server declares the same in functions_ws.c and functions_http.c, and a test
+ * holds them equal.
  */
 
 /**
@@ -104,3 +105,74 @@ function ephpm_ws_count(?string $channel = null): int {}
  * @throws Exception without WebSockets
  */
 function ephpm_ws_members(string $channel, int $limit = 1000): array {}
+
+/**
+ * Completes the answer: output buffers are ended, headers and body go to the
+ * client, and the script goes on for nobody. What it prints later is dropped.
+ *
+ * @return bool false when the answer is complete already
+ */
+function fastcgi_finish_request(): bool {}
+
+/**
+ * The same as fastcgi_finish_request().
+ */
+function frankenphp_finish_request(): bool {}
+
+/**
+ * Sends the headers that are set so far: with a status of 100 to 199 as an
+ * informational response such as 103 Early Hints, after which the answer is
+ * still to come; with any other status as the beginning of the answer.
+ *
+ * @return int 0, or -1 when the headers were sent already
+ */
+function headers_send(int $status = 200): int {}
+
+/**
+ * The headers of the request by their usual names; empty outside of requests.
+ *
+ * @return array<string, string>
+ */
+function getallheaders(): array {}
+
+/**
+ * The same as getallheaders().
+ *
+ * @return array<string, string>
+ */
+function apache_request_headers(): array {}
+
+/**
+ * The same as getallheaders().
+ *
+ * @return array<string, string>
+ */
+function frankenphp_request_headers(): array {}
+
+/**
+ * The headers of the answer that are set so far.
+ *
+ * @return array<string, string>
+ */
+function apache_response_headers(): array {}
+
+/**
+ * The same as apache_response_headers().
+ *
+ * @return array<string, string>
+ */
+function frankenphp_response_headers(): array {}
+
+/**
+ * Writes to the server's log.
+ *
+ * @param int                  $level   EPHPM_LOG_LEVEL_DEBUG, _INFO, _WARN or _ERROR
+ * @param array<string, mixed> $context values that JSON can hold
+ * @throws ValueError when a value cannot be converted
+ */
+function ephpm_log(string $message, int $level = 0, array $context = []): void {}
+
+/**
+ * The same as ephpm_log().
+ */
+function frankenphp_log(string $message, int $level = 0, array $context = []): void {}

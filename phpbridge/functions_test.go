@@ -7,16 +7,15 @@ import (
 	"testing"
 )
 
-// describeFunctions prints the signature of each function named like ours.
+// describeFunctions prints the signature of each function of ours.
 const describeFunctions = `
-foreach (get_defined_functions()['internal'] as $name) {
-	if (!str_starts_with($name, 'ephpm_')) continue;
+foreach (get_extension_funcs('ephpm') as $name) {
 	$parameters = [];
 	foreach ((new ReflectionFunction($name))->getParameters() as $p) {
 		$default = '';
 		if ($p->isDefaultValueAvailable()) {
 			$value = $p->getDefaultValue();
-			$default = ' = ' . (is_null($value) ? 'null' : (is_string($value) ? '"' . $value . '"' : var_export($value, true)));
+			$default = ' = ' . (is_null($value) ? 'null' : (is_string($value) ? '"' . $value . '"' : (is_array($value) ? '[]' : var_export($value, true))));
 		}
 		$parameters[] = $p->getType() . ' $' . $p->getName() . $default;
 	}

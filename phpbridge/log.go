@@ -2,8 +2,13 @@ package phpbridge
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 )
 
 // logMessage logs what a script wrote with error_log() or PHP has to say.
@@ -14,6 +19,39 @@ func (x *exchange) logMessage(p []byte) error {
 	x.pool.log.Log(context.Background(), syslogLevel(p[0]), "PHP message", "text", string(p[1:]),
 		"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
 	return nil
+}
+
+// note logs what a script wrote with ephpm_log().
+func (x *exchange) note(p []byte) error {
+	if len(p) < 8 {
+		return errors.New("note without a level")
+	}
+	level := slog.Level(int32(binary.LittleEndian.Uint32(p)))
+	n := uint64(binary.LittleEndian.Uint32(p[4:]))
+	p = p[8:]
+	if n > uint64(len(p)) {
+		return fmt.Errorf("note of %d bytes, %d are left", n, len(p))
+	}
+	attributes := []any{"text", string(p[:n]), "site", x.request.Site, "script", x.request.Script, "request", x.request.ID}
+	x.pool.log.Log(context.Background(), level, "PHP message", append(attributes, contextOf(p[n:])...)...)
+	return nil
+}
+
+// contextOf turns JSON into an attribute: an object into a group sorted by name.
+func contextOf(text []byte) []any {
+	var value any
+	if len(text) == 0 || json.Unmarshal(text, &value) != nil {
+		return nil
+	}
+	values, ok := value.(map[string]any)
+	if !ok {
+		return []any{"context", value}
+	}
+	group := make([]any, 0, 2*len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		group = append(group, name, values[name])
+	}
+	return []any{slog.Group("context", group...)}
 }
 
 // syslogLevel turns a priority of syslog(3) into a level.

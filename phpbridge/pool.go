@@ -38,6 +38,7 @@ type Pool struct {
 	stop      chan struct{} // ends manage
 	managed   chan struct{} // closed when manage has ended
 	stderr    pipes
+	tails     sync.WaitGroup // scripts that go on after their answer
 
 	mu       sync.Mutex // guards the following
 	push     uint32     // generation of the last submission
@@ -149,7 +150,9 @@ func (p *Pool) newZygote() (*zygote, error) {
 //   - ctx.Err(), when the client left. If the script was running already, it
 //     was told (PHP's ignore_user_abort decides) and ran to its end.
 //
-// PHP's own fatal errors are answers, not errors.
+// PHP's own fatal errors are answers, not errors. A script that finishes its
+// answer early (fastcgi_finish_request) may go on after Serve has returned;
+// r.Host must serve it until then.
 func (p *Pool) Serve(ctx context.Context, w http.ResponseWriter, r *Request) (Result, error) {
 	if len(r.Vars) > requestSize-bodyMin {
 		return Result{}, ErrTooLarge
@@ -161,19 +164,18 @@ func (p *Pool) Serve(ctx context.Context, w http.ResponseWriter, r *Request) (Re
 		return Result{Queued: time.Since(start)}, err
 	}
 	x := newExchange(p, j, r, w)
-	defer x.free()
 	if err := x.begin(); err != nil {
-		p.release(j)
+		x.settle()
 		return Result{}, err
 	}
 	p.submit(j, busyAt, r.Timeout)
 	err = x.run(ctx)
 	result := x.result(start)
-	if x.through {
-		p.release(j)
-	} else {
-		p.abandon(j)
+	if err == nil && !x.through {
+		p.tails.Go(func() { x.tail(ctx) }) // until the script ends; Close waits
+		return result, nil
 	}
+	x.settle()
 	return result, p.count(err)
 }
 
@@ -244,6 +246,7 @@ func (p *Pool) Close(ctx context.Context) error {
 		p.killAll()
 		<-p.idle
 	}
+	p.tails.Wait()
 	close(p.stop)
 	<-p.managed
 	p.stderr.close()

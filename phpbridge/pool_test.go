@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -114,4 +116,23 @@ func touch(t *testing.T, file string) {
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// withInformational calls got for each response with a status 1xx.
+func withInformational(ctx context.Context, got func(int, textproto.MIMEHeader)) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			got(code, h)
+			return nil
+		},
+	})
 }

@@ -19,6 +19,9 @@ const (
 	recCall    recordType = C.EPHPM_REC_CALL
 	recLog     recordType = C.EPHPM_REC_LOG
 	recEnd     recordType = C.EPHPM_REC_END
+	recInform  recordType = C.EPHPM_REC_INFORM
+	recFinish  recordType = C.EPHPM_REC_FINISH
+	recNote    recordType = C.EPHPM_REC_NOTE
 )
 
 // recordMax is the longest payload that a record of each type may have.
@@ -30,6 +33,9 @@ var recordMax = map[recordType]uint32{
 	recCall:    C.EPHPM_CALL_MAX,
 	recLog:     C.EPHPM_LOG_MAX,
 	recEnd:     0,
+	recInform:  C.EPHPM_HEADERS_MAX,
+	recFinish:  0,
+	recNote:    C.EPHPM_LOG_MAX,
 }
 
 // A record is one unit from the worker. The payload of OUTPUT comes in as many

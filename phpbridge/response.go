@@ -3,6 +3,7 @@ package phpbridge
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"strconv"
@@ -43,26 +44,45 @@ func (o *response) free() {
 	o.buffer = nil
 }
 
-// header takes one line "Name: value". PHP refuses line breaks in it, net/http
-// replaces them; what is no header is dropped, as is an empty value, and the
-// transfer encoding, which is ours to choose.
+// header takes one line "Name: value".
 func (o *response) header(line []byte) {
+	if !o.begun {
+		o.lines = appendHeader(o.lines, line)
+	}
+}
+
+// appendHeader parses a line. PHP refuses line breaks in it, net/http replaces
+// them; what is no header is dropped, as is an empty value, and the transfer
+// encoding, which is ours to choose.
+func appendHeader(lines []headerLine, line []byte) []headerLine {
 	name, value, ok := bytes.Cut(line, []byte(":"))
 	value = bytes.Trim(value, " \t")
 	if !ok || len(value) == 0 || !validName(name) {
+		return lines
+	}
+	switch key := canonical(name); key {
+	case "Transfer-Encoding":
+		return lines
+	case "Content-Type":
+		return append(lines, headerLine{key, contentType(value)})
+	default:
+		return append(lines, headerLine{key, string(value)})
+	}
+}
+
+// inform sends a status 1xx with its own headers, before the answer.
+func (o *response) inform(status int, lines []headerLine) {
+	if o.begun || o.failed {
 		return
 	}
-	key := canonical(name)
-	if key == "Transfer-Encoding" || o.begun {
-		return
+	h := o.w.Header()
+	kept := h.Clone()
+	for _, l := range lines {
+		h[l.key] = append(h[l.key], l.value)
 	}
-	text := ""
-	if key == "Content-Type" {
-		text = contentType(value)
-	} else {
-		text = string(value)
-	}
-	o.lines = append(o.lines, headerLine{key, text})
+	o.w.WriteHeader(status)
+	clear(h)
+	maps.Copy(h, kept)
 }
 
 // canonical returns the name as net/http wants it. The compiler keeps the

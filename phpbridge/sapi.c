@@ -39,6 +39,19 @@ static const uint8_t *vars_end(void)
 	return ephpm_worker.work.request + ephpm_worker.work.job->vars_len;
 }
 
+void ephpm_sapi_each_variable(ephpm_variable_func *each, void *context)
+{
+	const uint8_t *at = ephpm_worker.work.request, *end = vars_end();
+	struct var v;
+
+	if (!ephpm_worker.in_request) {
+		return;
+	}
+	for (at = next_var(at, end, &v); v.name; at = next_var(at, end, &v)) {
+		each(v.name, v.name_len, v.value, v.value_len, context);
+	}
+}
+
 /* A later variable of the same name wins, as it does in $_SERVER. */
 static const char *find_var(const char *name, size_t len)
 {
@@ -59,6 +72,9 @@ static size_t ephpm_ub_write(const char *str, size_t len)
 	if (!ephpm_worker.in_request) {
 		return len; /* PHP's own start-up messages go to the log instead */
 	}
+	if (ephpm_worker.finished) {
+		return len;
+	}
 	if (ephpm_work_aborted(&ephpm_worker.work)) {
 		php_handle_aborted_connection();
 		return len;
@@ -70,7 +86,7 @@ static size_t ephpm_ub_write(const char *str, size_t len)
 static void ephpm_flush(void *context)
 {
 	(void)context;
-	if (!ephpm_worker.in_request) {
+	if (!ephpm_worker.in_request || ephpm_worker.finished) {
 		return;
 	}
 	sapi_send_headers();
@@ -82,23 +98,19 @@ static void ephpm_flush(void *context)
 	ephpm_record_notify();
 }
 
-static int ephpm_send_headers(sapi_headers_struct *headers)
+void ephpm_sapi_send_headers(uint8_t record, int code)
 {
+	zend_llist *headers = &SG(sapi_headers).headers;
 	smart_str out = {0};
-	uint16_t status = (uint16_t)headers->http_response_code, n = 0;
+	uint16_t status = code < 0 || code > UINT16_MAX ? 0 : (uint16_t)code; /* 0: refused there */
+	uint16_t n = 0;
 	zend_llist_position position;
 	sapi_header_struct *h;
 
-	if (!ephpm_worker.in_request) {
-		return SAPI_HEADER_SENT_SUCCESSFULLY;
-	}
-	if (headers->http_response_code < 0 || headers->http_response_code > UINT16_MAX) {
-		status = 0; /* out of range: the front refuses it */
-	}
 	smart_str_appendl(&out, (const char *)&status, sizeof(status));
 	smart_str_appendl(&out, (const char *)&n, sizeof(n));
-	for (h = zend_llist_get_first_ex(&headers->headers, &position); h && n < UINT16_MAX;
-		 h = zend_llist_get_next_ex(&headers->headers, &position)) {
+	for (h = zend_llist_get_first_ex(headers, &position); h && n < UINT16_MAX;
+		 h = zend_llist_get_next_ex(headers, &position)) {
 		uint32_t len = (uint32_t)h->header_len;
 		if (!h->header_len || smart_str_get_len(&out) + len > EPHPM_HEADERS_MAX - 64) {
 			continue;
@@ -108,9 +120,29 @@ static int ephpm_send_headers(sapi_headers_struct *headers)
 		n++;
 	}
 	memcpy(ZSTR_VAL(out.s) + sizeof(status), &n, sizeof(n));
-	ephpm_record_send(EPHPM_REC_HEADERS, ZSTR_VAL(out.s), ZSTR_LEN(out.s));
+	ephpm_record_send(record, ZSTR_VAL(out.s), ZSTR_LEN(out.s));
 	smart_str_free(&out);
+}
+
+static int ephpm_send_headers(sapi_headers_struct *headers)
+{
+	if (ephpm_worker.in_request && !ephpm_worker.finished) {
+		ephpm_sapi_send_headers(EPHPM_REC_HEADERS, headers->http_response_code);
+	}
 	return SAPI_HEADER_SENT_SUCCESSFULLY;
+}
+
+bool ephpm_sapi_finish(void)
+{
+	if (!ephpm_worker.in_request || ephpm_worker.finished) {
+		return false;
+	}
+	php_output_end_all();
+	php_header();
+	ephpm_worker.finished = true;
+	ephpm_record_send(EPHPM_REC_FINISH, NULL, 0);
+	ephpm_record_notify();
+	return true;
 }
 
 /* Has the front put the next part of the body into the job. False at the end,
@@ -238,10 +270,9 @@ static sapi_module_struct ephpm_sapi = {
  * ephpm_sapi_startup puts ours back. */
 static PHP_MINIT_FUNCTION(ephpm)
 {
-	(void)type;
-	(void)module_number;
 	sapi_module.name = "fpm-fcgi";
-	return SUCCESS;
+	ephpm_http_constants(module_number);
+	return zend_register_functions(NULL, ephpm_http_functions, NULL, type);
 }
 
 static PHP_MINFO_FUNCTION(ephpm)
@@ -272,7 +303,7 @@ bool ephpm_sapi_startup(const struct ephpm_sapi_config *config)
 	if (*config->ini_file) {
 		ephpm_sapi.php_ini_path_override = (char *)config->ini_file;
 	}
-	ephpm_module.functions = ephpm_functions;
+	ephpm_module.functions = ephpm_ws_functions;
 
 	zend_signal_startup();
 	sapi_startup(&ephpm_sapi); /* clears ini_entries */
@@ -350,6 +381,7 @@ void ephpm_sapi_run(void)
 	struct request_vars vars = {0};
 
 	ephpm_worker.in_request = true;
+	ephpm_worker.finished = false;
 	read_request_vars(&vars);
 	fill_request_info(&vars);
 	enter_directory(vars.script);

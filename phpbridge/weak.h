@@ -6,7 +6,6 @@
 #ifndef EPHPM_WEAK_H
 #define EPHPM_WEAK_H
 
-#pragma weak php_child_init
 #pragma weak __zend_malloc
 #pragma weak _efree
 #pragma weak _efree_huge
@@ -14,18 +13,25 @@
 #pragma weak _emalloc
 #pragma weak _safe_emalloc
 #pragma weak _zend_new_array_0
+#pragma weak add_assoc_stringl_ex
 #pragma weak add_next_index_stringl
 #pragma weak ap_php_snprintf
 #pragma weak compiler_globals
+#pragma weak core_globals
 #pragma weak executor_globals
 #pragma weak get_active_function_name
+#pragma weak json_globals
+#pragma weak php_child_init
 #pragma weak php_execute_script
 #pragma weak php_handle_aborted_connection
 #pragma weak php_handle_auth_data
+#pragma weak php_header
 #pragma weak php_info_print_table_end
 #pragma weak php_info_print_table_row
 #pragma weak php_info_print_table_start
+#pragma weak php_json_encode
 #pragma weak php_module_startup
+#pragma weak php_output_end_all
 #pragma weak php_register_variable_safe
 #pragma weak php_request_shutdown
 #pragma weak php_request_startup
@@ -34,13 +40,13 @@
 #pragma weak sapi_send_headers
 #pragma weak sapi_startup
 #pragma weak smart_str_ferealloc
+#pragma weak zend_argument_value_error
 #pragma weak zend_ce_error
 #pragma weak zend_ce_exception
 #pragma weak zend_ce_value_error
 #pragma weak zend_destroy_file_handle
 #pragma weak zend_empty_string
 #pragma weak zend_error
-#pragma weak core_globals
 #pragma weak zend_hash_str_find
 #pragma weak zend_hash_str_update
 #pragma weak zend_ini_long
@@ -49,6 +55,8 @@
 #pragma weak zend_parse_arg_bool_slow
 #pragma weak zend_parse_arg_long_slow
 #pragma weak zend_parse_arg_str_slow
+#pragma weak zend_register_functions
+#pragma weak zend_register_long_constant
 #pragma weak zend_signal_globals
 #pragma weak zend_signal_startup
 #pragma weak zend_stream_init_filename
@@ -56,5 +64,6 @@
 #pragma weak zend_throw_exception_ex
 #pragma weak zend_wrong_parameter_error
 #pragma weak zend_wrong_parameters_count_error
+#pragma weak zend_wrong_parameters_none_error
 
 #endif

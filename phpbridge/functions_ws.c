@@ -1,4 +1,4 @@
-/* The functions that PHP code may call. Each takes its arguments as Zend
+/* The ephpm_ws_ functions. Each takes its arguments as Zend
  * demands and hands them to the front, which decides everything else; see
  * functions.stub.php for what they promise. */
 #include "sapi.h"
@@ -237,7 +237,7 @@ static ZEND_FUNCTION(ephpm_ws_members)
 }
 
 /* clang-format off */
-static const zend_function_entry functions[] = {
+const zend_function_entry ephpm_ws_functions[] = {
 	ZEND_FE(ephpm_ws_send, arginfo_send)
 	ZEND_FE(ephpm_ws_connection_send, arginfo_connection_send)
 	ZEND_FE(ephpm_ws_subscribe, arginfo_channel)
@@ -252,5 +252,3 @@ static const zend_function_entry functions[] = {
 	ZEND_FE_END
 };
 /* clang-format on */
-
-const zend_function_entry *ephpm_functions = functions;
