@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -32,8 +33,24 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		responses.Put(w)
 	}
 	if cut {
-		panic(http.ErrAbortHandler) // closes the connection without ending the response
+		abort(rw, r)
 	}
+}
+
+// abort closes the connection without ending the response. To a client of
+// HTTP/1.0, such as many proxies, the end of the connection is the end of the
+// body: only a reset tells it that something is missing.
+func abort(w http.ResponseWriter, r *http.Request) {
+	if !r.ProtoAtLeast(1, 1) {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0) // closing resets the connection
+			}
+			_ = conn.Close() // nobody is told
+			return
+		}
+	}
+	panic(http.ErrAbortHandler)
 }
 
 func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {

@@ -13,12 +13,13 @@ import (
 // passes on what the connection can do: Flush, sendfile, hijacking by Unwrap.
 type response struct {
 	http.ResponseWriter
-	status int           // 0 until the response has begun
-	bytes  int64         // of the body
-	lost   bool          // a write failed: the client is gone
-	cut    bool          // the connection must be closed without ending the response
-	stall  time.Duration // how long a client of a script may take nothing; 0: for ever
-	timed  bool          // a write deadline is set
+	status    int           // 0 until the response has begun
+	bytes     int64         // of the body
+	announced int64         // the Content-Length, -1 for none; known once the response has begun
+	lost      bool          // a write failed: the client is gone
+	cut       bool          // the connection must be closed without ending the response
+	stall     time.Duration // how long a client of a script may take nothing; 0: for ever
+	timed     bool          // a write deadline is set
 }
 
 var responses = sync.Pool{New: func() any { return new(response) }}
@@ -29,15 +30,35 @@ func (w *response) begun() bool { return w.status != 0 }
 // WriteHeader sends the status. An informational one may be followed by others.
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
-		w.status = status
+		w.begin(status)
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// begin takes down what the client is told.
+func (w *response) begin(status int) {
+	w.status, w.announced = status, -1
+	if length := w.Header()["Content-Length"]; len(length) == 1 {
+		if n, err := strconv.ParseInt(length[0], 10, 64); err == nil && n >= 0 {
+			w.announced = n
+		}
+	}
+}
+
+// Write sends no more than was announced and says so by http.ErrContentLength.
+// net/http would take nothing of a piece that goes over, and the client would
+// miss what was promised: a script whose file ends in an empty line does that.
 func (w *response) Write(p []byte) (int, error) {
 	w.implyOK()
+	var over error
+	if w.announced >= 0 && int64(len(p)) > w.announced-w.bytes {
+		p, over = p[:max(0, w.announced-w.bytes)], http.ErrContentLength
+	}
 	w.limitWrite(len(p))
 	n, err := w.ResponseWriter.Write(p)
+	if err == nil {
+		err = over
+	}
 	w.wrote(int64(n), err)
 	return n, err
 }
@@ -101,7 +122,7 @@ func (w *response) wrote(n int64, err error) {
 
 func (w *response) implyOK() {
 	if w.status == 0 {
-		w.status = http.StatusOK
+		w.begin(http.StatusOK)
 	}
 }
 
