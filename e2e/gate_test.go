@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -19,7 +17,8 @@ type gate struct {
 	file *os.File
 }
 
-// newGate returns a gate for one script. It is opened when the test ends.
+// newGate returns a gate for one script. It is opened when the test ends; made
+// behind the server, it is opened before the server is stopped.
 func newGate(t testing.TB) *gate {
 	t.Helper()
 	g := &gate{t: t, path: filepath.Join(t.TempDir(), "gate")}
@@ -54,17 +53,4 @@ func (g *gate) open() {
 		g.t.Fatal(err)
 	}
 	g.file = nil
-}
-
-// empty reports an error while a script is, or was, at the gate.
-func (g *gate) empty() error {
-	f, err := os.OpenFile(g.path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ENXIO) {
-		return nil
-	}
-	if err == nil {
-		_ = f.Close() // it was only opened
-		err = errors.New("somebody is there")
-	}
-	return fmt.Errorf("the gate: %w", err)
 }

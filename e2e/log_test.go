@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"errors"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +38,36 @@ func (l *outputLog) snapshot() (string, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return string(l.text), l.changed
+}
+
+// waitLine waits until a line of the server's log matches every pattern: the order
+// of attributes is nobody's promise.
+func (a *app) waitLine(patterns ...string) {
+	a.t.Helper()
+	err := eventually(func() error {
+		if n := a.countLines(patterns...); n == 0 {
+			return errors.New("no such line")
+		}
+		return nil
+	})
+	if err != nil {
+		a.t.Errorf("the server's log has no line with all of %q: %v", patterns, err)
+	}
+}
+
+// countLines counts the lines of the server's log that match every pattern.
+func (a *app) countLines(patterns ...string) int {
+	n := 0
+	for line := range strings.Lines(a.Log()) {
+		all := true
+		for _, p := range patterns {
+			all = all && regexp.MustCompile(p).MatchString(line)
+		}
+		if all {
+			n++
+		}
+	}
+	return n
 }
 
 // wait returns the first match of pattern and its groups. It gives up, with

@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// errorLines returns the lines of stderr that are not the ordinary log.
+func errorLines(stderr string) []string {
+	var lines []string
+	for line := range strings.Lines(stderr) {
+		if !strings.HasPrefix(line, "time=") {
+			lines = append(lines, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return lines
+}
+
+// wantOneLine checks that serve ends with 1 and says why in one line.
+func wantOneLine(t *testing.T, c command, want string) {
+	t.Helper()
+	status, _, stderr := c.run(t)
+	lines := errorLines(stderr)
+	if status != 1 || len(lines) != 1 || !regexp.MustCompile(want).MatchString(lines[0]) {
+		t.Errorf("ephpm %s: exit status %d, %q; want 1 and one line like %q", strings.Join(c.Args, " "), status, lines, want)
+	}
+}
+
+func TestOccupiedPort(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	addr := l.Addr().String()
+	wantOneLine(t, command{Args: []string{"serve", "-d", ".", "-l", addr}},
+		"^error: listen on "+regexp.QuoteMeta(addr)+`: another program has this port: stop it, or choose another with \[server\] listen$`)
+}
+
+func TestRootThatIsNoDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"file": "x"})
+	wantOneLine(t, command{Dir: dir, Args: []string{"serve", "-d", "file"}}, `^error: -d: server\.document_root: "file" is not a directory; name another`)
+	wantOneLine(t, command{Dir: dir, Args: []string{"serve", "-d", "nothing"}}, `^error: -d: server\.document_root: "nothing" does not exist; name another`)
+}
+
+// ordinaryUser is a command that runs the binary as somebody who may not do
+// everything.
+func ordinaryUser(t *testing.T) []string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return nil
+	}
+	path, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Skip("runs as root and finds no setpriv (util-linux) to become somebody else")
+	}
+	return []string{path, "--reuid=65534", "--regid=65534", "--clear-groups"}
+}
+
+func TestUnreadableRoot(t *testing.T) {
+	t.Parallel()
+	as := ordinaryUser(t)
+	// Neither the binary nor the directories above may be what cannot be read.
+	dir, err := os.MkdirTemp("", "ephpm-unreadable-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	copied, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(dir, "root")
+	if err := os.WriteFile(filepath.Join(dir, "ephpm"), copied, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{dir, root} {
+		_ = os.Mkdir(d, 0o755) // the first is there
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(root, 0o000); err != nil {
+		t.Fatal(err)
+	}
+	args := append(as, filepath.Join(dir, "ephpm"), "serve", "-d", root, "-l", "127.0.0.1:0")
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	want := fmt.Sprintf("error: -d: server.document_root: %q cannot be read by this user; give it read and execute permission, or run as its owner\n", root)
+	if cmd.ProcessState.ExitCode() != 1 || string(out) != want {
+		t.Errorf("%v, %q; want exit status 1 and %q", err, out, want)
+	}
+}
+
+func TestPHPThatDoesNotStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"ephpm.toml": "[php]\nini_file = \"missing.ini\"\n"})
+	wantOneLine(t, command{Dir: dir, Args: []string{"serve", "-l", "127.0.0.1:0"}}, `^error: ephpm\.toml:2: php\.ini_file: "missing\.ini" cannot be read: no such file`)
+}
+
+func TestSyntaxErrorIsOneLineInTheLog(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{Files: map[string]string{
+		"index.php":     "<?php\n\nif (;\n",
+		"websocket.php": "<?php\nfunction {\n",
+		"fine.php":      `<?php echo "fine";`,
+	}})
+	if resp, body := a.get("/"); resp.StatusCode != 500 || strings.Contains(body, "syntax") {
+		t.Errorf("index.php: %s %q, want 500 and no details", resp.Status, body)
+	}
+	if resp, body := a.refusal("/", nil); resp.StatusCode != 500 || strings.Contains(body, "syntax") {
+		t.Errorf("websocket.php: %s %q, want 500 and no details", resp.Status, body)
+	}
+	if err := wantBody(a.request("GET", "/fine.php", ""), "fine"); err != nil {
+		t.Error(err)
+	}
+	for _, want := range [][]string{
+		{`text="PHP Parse error:  syntax error, unexpected token \\";\\" in \S+/index\.php on line 3"`, `script=\S+/index\.php\b`, `request=\S+`},
+		{`text="PHP Parse error:  syntax error, unexpected token \\"{\\".* in \S+/websocket\.php on line 2"`, `script=\S+/websocket\.php\b`, `request=\S+`},
+	} {
+		a.waitLine(want...)
+		if n := a.countLines(want[0]); n != 1 {
+			t.Errorf("%d lines like %s, want one", n, want[0])
+		}
+	}
+}
+
+// wantStatus sends bytes and wants a status, or no answer at all with 0; then the
+// connection must be closed.
+func wantStatus(t *testing.T, a *app, text string, want int) {
+	t.Helper()
+	w := a.connect()
+	_, _ = w.Write([]byte(text)) // the server may close before it has read all
+	answer, _ := w.rest()        // a reset is an end too
+	status := 0
+	if answer != "" {
+		if _, err := fmt.Sscanf(answer, "HTTP/1.1 %d", &status); err != nil {
+			t.Errorf("%.60q: %q is no answer", text, answer)
+		}
+	}
+	if status != want {
+		t.Errorf("%.60q: %d, want %d\n%.200q", text, status, want, answer)
+	}
+}
+
+func TestMalformedRequests(t *testing.T) {
+	t.Parallel()
+	mark := filepath.Join(t.TempDir(), "mark")
+	a := startApp(t, appOptions{
+		TOML: "[server.timeouts]\nheader_read = \"2s\"\n",
+		Files: map[string]string{
+			"index.php": `<?php file_put_contents('` + mark + `', $_SERVER['REQUEST_URI'] . "\n", FILE_APPEND);`,
+			"fine.php":  `<?php echo "fine";`,
+		}})
+	for text, want := range map[string]int{
+		"GET\r\n\r\n":                                                                          400,
+		"GET /\r\n\r\n":                                                                        400,
+		"GET / HTTP\r\n\r\n":                                                                   400,
+		"GET / HTTP/1\r\n\r\n":                                                                 400,
+		"GET / HTTP/3.7\r\nHost: x\r\n\r\n":                                                    505,
+		"GET / HTTP/1.1\r\n\r\n":                                                               400, // no Host
+		"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n":                                         400,
+		"GET / HTTP/1.1\r\nHost: a b\r\n\r\n":                                                  400,
+		"GET / HTTP/1.1\r\nHost: x/y\r\n\r\n":                                                  400,
+		"G T / HTTP/1.1\r\nHost: x\r\n\r\n":                                                    400,
+		"GET  / HTTP/1.1\r\nHost: x\r\n\r\n":                                                   400,
+		"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n":                                                 400,
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n":                                 400, // TLS
+		"GET /\x01 HTTP/1.1\r\nHost: x\r\n\r\n":                                                400,
+		"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n":                                                400,
+		"GET /?\x00 HTTP/1.1\r\nHost: x\r\n\r\n":                                               400,
+		"GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n":                                        400,
+		"GET / HTTP/1.1\r\nHost: x\r\nX Y: 1\r\n\r\n":                                          400,
+		"GET / HTTP/1.1\r\nHost: x\r\nX : 1\r\n\r\n":                                           400,
+		"GET / HTTP/1.1\r\nHost: x\r\n: 1\r\n\r\n":                                             400,
+		"GET / HTTP/1.1\r\nHost: x\r\n X: folded\r\n\r\n":                                      400,
+		"GET / HTTP/1.1\r\nHost: x\r\nX: \x00\r\n\r\n":                                         400,
+		"GET / HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n":                                         400,
+		"GET / HTTP/1.1\r\nHost: x\r\nX: " + repeat(100_000) + "\r\n\r\n":                      431,
+		"GET /?" + repeat(100_000) + " HTTP/1.1\r\nHost: x\r\n\r\n":                            431,
+		"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n":                              400,
+		"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: something\r\n\r\n":                       400,
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 2\r\n\r\nab":                         400,
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab":       400,
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n":           400,
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n":                        501,
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n":         400,
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n":           400,
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n": 400,
+		"GET /%00 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n":                            400,
+		"GET /% HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n":                              400,
+		"GET / HTTP/1.1\r\nHost: x\r\n":                                                        0, // never ends: the header's time is over
+		"GET / HT":                                                                             400,
+	} {
+		wantStatus(t, a, text, want)
+	}
+	if ran, err := os.ReadFile(mark); err == nil {
+		t.Errorf("PHP was started for %q", ran)
+	}
+	if err := wantBody(a.request("GET", "/fine.php", ""), "fine"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A body that is ambiguous for some reader must not become a second request.
+func TestRequestsAreNotSmuggled(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{Files: map[string]string{"index.php": `<?php echo "[", $_SERVER['REQUEST_URI'], "]";`}})
+	smuggled := "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, text := range map[string]string{
+		"both lengths":     fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", 5+len(smuggled), smuggled),
+		"odd encoding":     "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\nContent-Length: 3\r\n\r\n0\r\n" + smuggled,
+		"two encodings":    "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + smuggled,
+		"a bare line feed": "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\n0\r\n\r\n" + smuggled,
+		"blank before it":  "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + smuggled,
+	} {
+		w := a.connect()
+		w.send(text)
+		if err := w.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if answer, _ := w.rest(); strings.Contains(answer, "[/smuggled]") {
+			t.Errorf("%s: the body was run as a request: %q", name, answer)
+		}
+	}
+}

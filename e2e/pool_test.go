@@ -1,0 +1,372 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// holdFiles are scripts for tests of the pool: one waits at a gate and says which
+// worker runs it.
+var holdFiles = map[string]string{
+	"hold.php":  `<?php file_get_contents($_GET['gate']); echo getmypid();`,
+	"index.php": `<?php echo $_GET['i'] ?? getmypid();`,
+}
+
+// hold starts a script that is at its gate when hold returns.
+func hold(a *app) (*gate, *late) {
+	a.t.Helper()
+	g := newGate(a.t)
+	l := a.later(a.request("GET", "/hold.php?gate="+g.path, ""))
+	g.wait()
+	return g, l
+}
+
+// waitWorkers waits until so many processes are workers.
+func (a *app) waitWorkers(want int) {
+	a.t.Helper()
+	err := eventually(func() error {
+		if got := len(a.workers()); got != want {
+			return fmt.Errorf("there are %d", got)
+		}
+		return nil
+	})
+	if err != nil {
+		a.t.Errorf("never %d workers: %v", want, err)
+	}
+}
+
+func TestBacklogThatIsFullIs503(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML:  metricsOn + "[php]\nworkers = 1\nworker_backlog = 2\n",
+		Files: holdFiles,
+	})
+	g, held := hold(a)
+	var waiting []*late
+	for i := range 2 {
+		waiting = append(waiting, a.later(a.request("GET", fmt.Sprintf("/?i=%d", i), "")))
+	}
+	a.waitMetric(`ephpm_php_backlog{class="page"}`, 2)
+	for range 10 {
+		resp, body := a.get("/?i=refused")
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || body != "503 Service Unavailable\n" {
+			t.Errorf("%s, Retry-After %q, %q; want 503 and when to come back", resp.Status, resp.Header.Get("Retry-After"), body)
+		}
+	}
+	g.open()
+	held.wait()
+	for i, l := range waiting {
+		if resp, body := l.wait(); resp.StatusCode != 200 || body != fmt.Sprint(i) {
+			t.Errorf("a request that waited: %s %q", resp.Status, body)
+		}
+	}
+	if n, err := a.metric(`ephpm_php_refused_total{class="page"}`); n != 10 || err != nil {
+		t.Errorf("%v refused, %v; want 10", n, err)
+	}
+	a.waitMetric(`ephpm_php_backlog{class="page"}`, 0)
+	// The last answer is out a moment before its worker is free.
+	if err := eventually(func() error { return wantBody(a.request("GET", "/?i=next", ""), "next") }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNoBacklogMeansNobodyWaits(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{TOML: "[php]\nworkers = 2\nworker_backlog = 0\n", Files: holdFiles})
+	first, held1 := hold(a)
+	second, held2 := hold(a)
+	if resp, _ := a.get("/"); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("the third of two: %s, want 503", resp.Status)
+	}
+	first.open()
+	second.open()
+	held1.wait()
+	held2.wait()
+}
+
+func TestRequestThatWaitsTooLongIs503(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{TOML: "[php]\nworkers = 1\nworker_backlog_wait = \"100ms\"\n", Files: holdFiles})
+	g, held := hold(a)
+	var wg sync.WaitGroup
+	for range 100 { // more than there are jobs: some wait for one, some in one
+		wg.Go(func() {
+			resp, _, err := fetch(a.request("GET", "/", ""))
+			if err != nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+				t.Errorf("%v, %v; want 503 with Retry-After", resp, err)
+			}
+		})
+	}
+	wg.Wait()
+	a.waitLine(`level=WARN msg="script not run"`, `site=default`, `request=\S+`, `script=/index.php`)
+	g.open()
+	held.wait()
+	if err := wantBody(a.request("GET", "/?i=next", ""), "next"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBacklogIsFirstComeFirstServed(t *testing.T) {
+	t.Parallel()
+	order := filepath.Join(t.TempDir(), "order")
+	a := startApp(t, appOptions{
+		TOML: metricsOn + "[php]\nworkers = 1\n",
+		Files: map[string]string{
+			"hold.php":  holdFiles["hold.php"],
+			"index.php": `<?php file_put_contents($_GET['order'], $_GET['i'] . " ", FILE_APPEND);`,
+		}})
+	g, held := hold(a)
+	var waiting []*late
+	want := ""
+	const n = 50
+	for i := range n {
+		waiting = append(waiting, a.later(a.request("GET", fmt.Sprintf("/?i=%d&order=%s", i, order), "")))
+		a.waitMetric(`ephpm_php_backlog{class="page"}`, float64(i+1))
+		want += fmt.Sprintf("%d ", i)
+	}
+	g.open()
+	held.wait()
+	for _, l := range waiting {
+		l.wait()
+	}
+	if got, err := os.ReadFile(order); err != nil || string(got) != want {
+		t.Errorf("served in the order %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestPoolGrowsToItsMaximumAndShrinks(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML:  metricsOn + "[php]\nmin_workers = 1\nworkers = 4\nworker_idle_timeout = \"200ms\"\n",
+		Files: holdFiles,
+	})
+	a.waitWorkers(1)
+	if _, body := a.get("/"); body != fmt.Sprint(a.workers()[0]) {
+		t.Errorf("run by %s, want the only worker of %v", body, a.workers())
+	}
+
+	var gates []*gate
+	var answers []*late
+	for range 4 {
+		g, l := hold(a) // all four run at the same time
+		gates, answers = append(gates, g), append(answers, l)
+	}
+	a.waitWorkers(4)
+	late := a.later(a.request("GET", "/?i=fifth", ""))
+	a.waitMetric(`ephpm_php_backlog{class="page"}`, 1)
+	if n := len(a.workers()); n != 4 {
+		t.Errorf("%d workers, want at most 4", n)
+	}
+
+	seen := map[string]bool{}
+	for i, g := range gates {
+		g.open()
+		_, pid := answers[i].wait()
+		seen[pid] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("run by the workers %v, want four", seen)
+	}
+	if _, body := late.wait(); body != "fifth" {
+		t.Errorf("the fifth: %q", body)
+	}
+	a.waitWorkers(1)
+	if n, err := a.metric("ephpm_php_worker_crashes_total"); n != 0 || err != nil {
+		t.Errorf("%v crashes counted, %v; want none", n, err)
+	}
+	if err := wantBody(a.request("GET", "/?i=again", ""), "again"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The defaults are derived: some are ready, and more than that may run.
+func TestPoolSizeIsDerived(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{Files: holdFiles})
+	var least, most int
+	if _, err := fmt.Sscan(strings.Join(a.waitLog(`workers_min=(\d+) workers_max=(\d+) workers_auto=true`)[1:], " "), &least, &most); err != nil {
+		t.Fatal(err)
+	}
+	if least < 2 || most < 16 || most > 512 {
+		t.Errorf("%d to %d workers, want at least 2 ready and 16 to 512 in all", least, most)
+	}
+	a.waitWorkers(least)
+}
+
+func TestWorkerIsRecycledAfterItsShare(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML:  metricsOn + "[php]\nworkers = 8\nworker_max_requests = 10\n",
+		Files: holdFiles,
+	})
+	var mu sync.Mutex
+	served := map[string]int{}
+	for range 2 {
+		hundred(t, func(int) error {
+			resp, pid, err := fetch(a.request("GET", "/", ""))
+			if err == nil && resp.StatusCode != 200 {
+				err = fmt.Errorf("%s %q", resp.Status, pid)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			served[pid]++
+			return err
+		})
+	}
+	for pid, n := range served {
+		if n > 10 {
+			t.Errorf("worker %s served %d requests, want at most 10", pid, n)
+		}
+	}
+	if n, err := a.metric("ephpm_php_worker_recycles_total"); n < 2 || err != nil {
+		t.Errorf("%v recycled, %v; want at least 2", n, err)
+	}
+	if n, err := a.metric("ephpm_php_worker_crashes_total"); n != 0 || err != nil {
+		t.Errorf("%v crashes counted, %v; want none", n, err)
+	}
+}
+
+func TestOPcacheIsOnAndShared(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML: "[php]\nworkers = 2\nmin_workers = 2\nini_overrides = [[\"opcache.file_update_protection\", \"0\"]]\n",
+		Files: map[string]string{
+			"first.php": `<?php require 'part.php'; file_get_contents($_GET['gate']); echo getmypid();`,
+			"part.php":  `<?php`,
+			"second.php": `<?php
+				$status = opcache_get_status();
+				echo json_encode([
+					'pid' => getmypid(), 'on' => $status['opcache_enabled'],
+					'cached' => opcache_is_script_cached(__DIR__ . '/first.php') && opcache_is_script_cached(__DIR__ . '/part.php'),
+				]);`,
+		}})
+	a.waitLog(`msg="PHP started" version=\S+ opcache=true`)
+	g := newGate(t)
+	answer := a.later(a.request("GET", "/first.php?gate="+g.path, ""))
+	g.wait()
+	// The other worker has never compiled what the first did.
+	_, body := a.get("/second.php")
+	g.open()
+	_, first := answer.wait()
+	var got struct {
+		PID        json.Number
+		On, Cached bool
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatalf("%q: %v", body, err)
+	}
+	if got.PID.String() == first {
+		t.Fatalf("one worker ran both, %s", first)
+	}
+	if !got.On || !got.Cached {
+		t.Errorf("%s, want OPcache on, with what another worker compiled", body)
+	}
+}
+
+func TestScriptThatChangesIsCompiledAnew(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML:  "[php]\nini_overrides = [[\"opcache.revalidate_freq\", \"0\"]]\n",
+		Files: map[string]string{"index.php": `<?php echo "one";`}})
+	for _, word := range []string{"one", "two words", "three of them"} {
+		writeFiles(t, a.options.Root, map[string]string{"index.php": `<?php echo "` + word + `";`})
+		if err := wantBody(a.request("GET", "/", ""), word); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Not parallel: the server's processes are weighed.
+func TestTenThousandRequestsLeaveMemoryFlat(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector's own memory grows")
+	}
+	const requests = 10_000
+	a := startApp(t, appOptions{
+		TOML: "[php]\nworkers = 2\nmin_workers = 2\nworker_max_requests = 0\n" + sessionsIn(t)[len("[php]\n"):],
+		Files: map[string]string{"index.php": `<?php
+			header("X-Number: {$_GET['i']}");
+			class Node { public $next; }
+			$a = new Node; $b = new Node; $a->next = $b; $b->next = $a;
+			$text = str_repeat($_GET['i'], 1000);
+			preg_match('/(\d+)' . $_GET['i'] % 100 . '/', $text);
+			register_shutdown_function(function () { echo "."; });
+			echo strlen($text), json_encode($_POST), file_get_contents('php://input') === '' ? 'none' : 'some';
+			if ($_GET['i'] % 100 == 0) missing();
+			ob_start();`},
+	})
+	run := func(n int) {
+		t.Helper()
+		var wg sync.WaitGroup
+		for c := range 8 {
+			wg.Go(func() {
+				for i := c; i < n; i += 8 {
+					body := ""
+					if i%3 == 0 {
+						body = "field=" + repeat(i%2000)
+					}
+					req := a.request("POST", fmt.Sprintf("/?i=%d", i), body, "Content-Type", "application/x-www-form-urlencoded")
+					if _, _, err := fetch(req); err != nil {
+						t.Errorf("request %d: %v", i, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	run(requests) // fills caches, arenas and the Go heap
+	before, err := a.memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(requests)
+	// The Go heap breathes; what it has given up is returned in time.
+	const room = 4 << 20
+	err = eventually(func() error {
+		after, err := a.memory()
+		if err == nil && after > before+room {
+			err = fmt.Errorf("%d KiB before, %d KiB behind %d requests", before>>10, after>>10, requests)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	after, _ := a.memory() // only told
+	t.Logf("%d KiB before, %d KiB behind %d requests", before>>10, after>>10, requests)
+}
+
+func TestKeepAliveConnectionIsReused(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{Files: holdFiles})
+	client := http.Client{Transport: &http.Transport{}, Timeout: patience}
+	defer client.CloseIdleConnections()
+	reused := 0
+	trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
+		if c.Reused {
+			reused++
+		}
+	}}
+	for range 10 {
+		req := a.request("GET", "/?i=1", "")
+		resp, err := client.Do(req.WithContext(httptrace.WithClientTrace(t.Context(), trace)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := resp.Body.Read(make([]byte, 8)); err == nil {
+			t.Error("more than was asked for")
+		}
+		_ = resp.Body.Close()
+	}
+	if reused != 9 {
+		t.Errorf("the connection was reused %d times, want 9", reused)
+	}
+}
