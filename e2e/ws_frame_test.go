@@ -167,6 +167,24 @@ func (f *frames) wantEnd(code int, reason string) {
 	}
 }
 
+// wantClose is wantEnd for a close that the server began: it is answered.
+func (f *frames) wantClose(code int, reason string) {
+	f.t.Helper()
+	f.want(frameClose, closePayload(code, reason))
+	f.say(frameClose, closePayload(code, ""))
+	if rest, err := f.rest(); rest != "" || err != nil {
+		f.t.Errorf("behind the close frame came %q, %v, want the end", rest, err)
+	}
+}
+
+// skipToClose reads up to a close frame, whatever it says.
+func (f *frames) skipToClose() {
+	f.t.Helper()
+	for op := byte(0); op != frameClose; {
+		op, _ = f.next()
+	}
+}
+
 // run runs PHP code in a message event and returns its result as JSON.
 func (f *frames) run(code string) string {
 	f.t.Helper()
