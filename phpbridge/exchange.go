@@ -282,6 +282,9 @@ func (x *exchange) read() error {
 
 func (x *exchange) end(ctx context.Context) error {
 	x.ended = time.Now()
+	if x.job.stopped() {
+		return ErrTimeout // it came to its end, but not by itself
+	}
 	if x.finished {
 		return nil
 	}

@@ -69,13 +69,15 @@ func (l *label) attributes() []any {
 	return []any{"site", l.site, "script", l.script, "request", l.id}
 }
 
-// limits say when a job is over its time.
+// limits are the clock of a job: what happens when, and what has happened.
 type limits struct {
 	active     bool
 	generation uint32
 	busyAt     time.Time     // not taken by then: busy
-	run        time.Duration // from taken; 0: none
+	run        time.Duration // from taken: the script is over its time; 0: never
 	takenAt    time.Time     // as first seen
+	traced     bool          // its backtrace was asked for
+	stoppedAt  time.Time     // the script was told to end
 	outcome    error         // once decided
 }
 
@@ -134,6 +136,8 @@ func (j *job) load(r *Request) {
 	if r.Host != nil {
 		c.has_host = 1
 	}
+	c.seconds = C.uint32_t(min(r.Timeout.Round(time.Second)/time.Second, 1<<31))
+	atomic.StoreUint32(u32(&c.stop), 0)
 	atomic.StoreUint32(u32(&c.front_waits), 0)
 	atomic.StoreUint32(u32(&c.aborted), 0)
 	atomic.StoreUint32(u32(&c.worker_waits), 0)

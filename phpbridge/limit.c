@@ -32,9 +32,20 @@ static void on_tick(int number)
 	}
 }
 
-void ephpm_limit_start(void)
+/* The front asks for the end of the script. It may have asked just as the script
+ * ended: then the job says nothing of it. */
+static void on_stop(int number)
 {
-	const int number = SIGRTMAX - 2;
+	(void)number;
+	if (ephpm_worker.in_request && ephpm_worker.work.job->stop) {
+		EG(timeout_seconds) = ephpm_worker.work.job->seconds;
+		kill(getpid(), SIGPROF);
+	}
+}
+
+static void start_ticks(void)
+{
+	const int number = SIGRTMAX - EPHPM_SIGNAL_TICK;
 	struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
 	struct itimerspec second = {{1, 0}, {1, 0}};
@@ -51,6 +62,14 @@ void ephpm_limit_start(void)
 	/* The body is complete before the worker gets the request, so there is no
 	 * input to wait for and no second limit. */
 	PG(max_input_time) = -1;
+}
+
+void ephpm_limit_start(void)
+{
+	struct sigaction action = {.sa_handler = on_stop}; /* no SA_RESTART: it shall interrupt */
+
+	sigaction(SIGRTMAX - EPHPM_SIGNAL_STOP, &action, NULL);
+	start_ticks();
 }
 
 void ephpm_limit_begin(void)

@@ -1,8 +1,9 @@
-/* max_execution_time without a system call per request. */
+/* Time limits: max_execution_time without a system call per request, and the
+ * end that the front asks for. */
 #ifndef EPHPM_LIMIT_H
 #define EPHPM_LIMIT_H
 
-/* Starts the clock of this worker. */
+/* Makes this worker ready for both. */
 void ephpm_limit_start(void);
 
 /* Counts from zero for a new request, and keeps PHP from setting its timers. A

@@ -8,39 +8,38 @@ import (
 	"time"
 )
 
-// The times by which the pool grows and shrinks.
+// The times by which the pool is looked after.
 const (
-	shrinkEvery = time.Second
-	retryAfter  = 100 * time.Millisecond // between workers that die as they are born
-	stopWait    = 2 * time.Second        // for idle workers, at the end
+	lookEvery  = time.Second
+	retryAfter = 100 * time.Millisecond // between workers that die as they are born
+	stopWait   = 2 * time.Second        // for idle workers, at the end
 )
 
 // manage owns the workers: it forks, replaces, adds and ends them. It ends when
 // stop is closed, and leaves no worker behind.
 func (p *Pool) manage() {
 	defer close(p.managed)
-	go p.receive(p.zygote, p.messages) // ends with the zygote
+	p.listen(p.zygote)
 	grow := time.NewTimer(time.Hour)
 	grow.Stop()
-	shrink := time.NewTicker(shrinkEvery)
-	defer shrink.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	p.fill()
 	for {
 		select {
-		case m, ok := <-p.messages:
-			if !ok {
-				p.restart()
-			} else {
-				p.handle(m)
-			}
+		case m := <-p.messages:
+			p.handle(m)
+		case z := <-p.reloaded:
+			p.adopt(z)
 		case <-p.pressured:
 			grow.Reset(p.options.SpawnAfter)
 		case <-grow.C:
 			if p.grow() || p.stopWatching() {
 				grow.Reset(p.options.SpawnAfter)
 			}
-		case <-shrink.C:
+		case <-look.C:
 			p.shrink()
+			p.replaceLarge()
 			p.fill()
 		case <-p.stop:
 			p.endWorkers()
@@ -53,51 +52,75 @@ func (p *Pool) manage() {
 // that it never waits for manage while manage waits for it.
 func newMessages() chan message { return make(chan message, 4*maxSlots) }
 
-// receive passes the zygote's messages on and closes the channel at their end.
-func (p *Pool) receive(z *zygote, to chan<- message) {
-	for {
-		m, err := z.receive()
-		if err != nil {
-			close(to)
-			return
+// listen passes a zygote's messages on, the last of which is that it has gone.
+func (p *Pool) listen(z *zygote) {
+	p.listeners.Go(func() { // ends with the zygote
+		for {
+			m, err := z.receive()
+			if err != nil {
+				p.messages <- message{from: z, gone: true}
+				return
+			}
+			p.messages <- m
 		}
-		to <- m
-	}
+	})
 }
 
 func (p *Pool) handle(m message) {
+	if m.gone {
+		p.zygoteGone(m.from)
+		return
+	}
 	if m.slot >= len(p.slots) {
 		return
 	}
 	switch m.kind {
 	case C.EPHPM_MSG_FORKED:
-		if m.value < 0 {
-			p.died(m.slot, m.generation, "the system refused to fork")
-		}
+		p.forked(m)
 	case C.EPHPM_MSG_DIED:
-		status := syscall.WaitStatus(m.value)
-		p.died(m.slot, m.generation, describe(status))
+		p.died(m, describe(syscall.WaitStatus(m.value)))
+	case C.EPHPM_MSG_TRACED:
+		p.traced(m)
 	}
 }
 
-// restart replaces a zygote that has ended, with all workers: what they ran is
-// lost, what waits is not.
-func (p *Pool) restart() {
-	p.log.Error("the zygote has ended, starting PHP anew")
+func (p *Pool) forked(m message) {
+	if m.value < 0 {
+		p.died(m, "the system refused to fork")
+		return
+	}
 	p.mu.Lock()
-	old := p.zygote
-	p.zygote = nil
-	p.mu.Unlock()
-	old.close() // after it nobody runs: the workers are killed when it ends
+	defer p.mu.Unlock()
+	if s := &p.slots[m.slot]; s.zygote == m.from && s.generation == m.generation {
+		s.pid = int(m.value)
+	}
+}
+
+// zygoteGone takes note of the end of a zygote, and of all its workers: what
+// they ran is lost, what waits is not. One that ended unasked is replaced.
+func (p *Pool) zygoteGone(z *zygote) {
+	z.close() // after it nobody runs: the workers are killed when it ends
 	p.mu.Lock()
+	current := z == p.zygote
 	for i := range p.slots {
-		if p.slots[i].status != slotEmpty {
+		if s := &p.slots[i]; s.zygote == z && s.status != slotEmpty {
 			p.forgetLocked(i, "the zygote ended")
-			p.slots[i].status = slotEmpty
+			s.status = slotEmpty
 			p.counts.crashes++
 		}
 	}
+	if current {
+		p.zygote = nil
+	}
 	p.mu.Unlock()
+	if current {
+		p.log.Error("the zygote has ended, starting PHP anew")
+		p.startAnew()
+	}
+}
+
+// startAnew tries until PHP starts, or the pool ends.
+func (p *Pool) startAnew() {
 	for {
 		z, err := p.newZygote()
 		if err == nil {
@@ -106,59 +129,51 @@ func (p *Pool) restart() {
 		}
 		p.log.Error("PHP does not start", "error", err)
 		select {
-		case <-time.After(shrinkEvery):
+		case <-time.After(lookEvery):
 		case <-p.stop:
 			return
 		}
 	}
 }
 
-func (p *Pool) adopt(z *zygote) {
-	p.messages = newMessages()
-	p.mu.Lock()
-	p.zygote = z
-	p.mu.Unlock()
-	go p.receive(z, p.messages) // ends with the zygote
-	p.fill()
-	p.completer.ring()
-}
-
-// endWorkers lets the idle workers end, and then the zygote.
+// endWorkers lets the idle workers end, and then the zygotes.
 func (p *Pool) endWorkers() {
 	p.mu.Lock()
-	z := p.zygote
 	p.want = [classes + 1]int{}
+	zygotes := map[*zygote]bool{}
+	if p.zygote != nil {
+		zygotes[p.zygote] = true
+	}
 	for i := range p.slots {
-		if p.slots[i].status == slotRunning {
+		s := &p.slots[i]
+		if s.status == slotRunning {
 			p.stopLocked(i)
 		}
+		if s.status != slotEmpty {
+			zygotes[s.zygote] = true
+		}
 	}
+	p.zygote = nil // it forks no more, and its end is no accident
 	p.mu.Unlock()
-	if z == nil {
-		return
-	}
+
 	late := time.After(stopWait)
-	for p.alive() {
+	for waiting := true; waiting && p.alive(); {
 		select {
-		case m, ok := <-p.messages:
-			if !ok {
-				z.close()
-				return
-			}
+		case m := <-p.messages:
 			p.handle(m)
 		case <-late:
 			p.log.Warn("workers did not end in time")
-			p.dropMessages(z)
-			return
+			waiting = false
 		}
 	}
-	p.dropMessages(z)
-}
-
-// dropMessages closes the zygote while receive may still have a message.
-func (p *Pool) dropMessages(z *zygote) {
-	z.close()
-	for range p.messages {
+	for z := range zygotes {
+		z.close()
+	}
+	p.listeners.Wait() // what they had to say has room
+	select {
+	case z := <-p.reloaded:
+		z.close()
+	default:
 	}
 }
 

@@ -52,6 +52,17 @@ type Options struct {
 	WorkerIdle time.Duration
 	// MaxRequests replaces a worker after this many requests. Zero means never.
 	MaxRequests int
+	// WorkerMaxMemory replaces a worker whose resident memory is over this many
+	// bytes, after the request it runs. It is looked at once a second. Zero
+	// means no limit.
+	WorkerMaxMemory int64
+	// Grace is how long a script over Request.Timeout may take for its end: it
+	// gets PHP's fatal error for time limits, so that its shutdown functions
+	// run, and is killed when they are not done then. Zero means at once.
+	Grace time.Duration
+	// SlowRequest logs the backtrace of a script that has run for this long in
+	// wall-clock time, without disturbing it. Zero means never.
+	SlowRequest time.Duration
 	// Backlog is how many requests of a class may wait for a job; one more is
 	// ErrBusy. Zero means none may wait.
 	Backlog int
@@ -100,6 +111,8 @@ func (o Options) checked() (Options, error) {
 		return o, fmt.Errorf("phpbridge: MaxWorkers is %d, at most %d are possible", o.MaxWorkers, MaxWorkers)
 	case o.Reserve < 0 || o.Reserve > MaxReserve:
 		return o, fmt.Errorf("phpbridge: Reserve is %d, 0 to %d are possible", o.Reserve, MaxReserve)
+	case o.WorkerMaxMemory < 0 || o.Grace < 0 || o.SlowRequest < 0:
+		return o, errors.New("phpbridge: WorkerMaxMemory, Grace and SlowRequest cannot be negative")
 	case o.MaxRequests < 0 || o.Backlog < 0:
 		return o, errors.New("phpbridge: MaxRequests and Backlog cannot be negative")
 	}

@@ -1,6 +1,7 @@
 package phpbridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,12 +32,15 @@ type Pool struct {
 	masks     [classes]slotSet
 	ranges    [classes + 1]slotRange // general slots, then the reserve of each class
 
-	pressured chan struct{} // work waits and no worker sleeps
-	growable  atomic.Bool   // false: pressure would change nothing
-	watching  atomic.Bool   // manage looks at what waits, and needs no hint
-	messages  chan message  // from the zygote; closed when it has gone
-	stop      chan struct{} // ends manage
-	managed   chan struct{} // closed when manage has ended
+	pressured chan struct{}  // work waits and no worker sleeps
+	growable  atomic.Bool    // false: pressure would change nothing
+	watching  atomic.Bool    // manage looks at what waits, and needs no hint
+	messages  chan message   // from the zygotes
+	listeners sync.WaitGroup // who pass them on
+	reloading sync.Mutex     // one Reload at a time
+	reloaded  chan *zygote   // a new one, for manage
+	stop      chan struct{}  // ends manage
+	managed   chan struct{}  // closed when manage has ended
 	stderr    pipes
 	tails     sync.WaitGroup // scripts that go on after their answer
 
@@ -67,6 +71,7 @@ func New(o Options) (*Pool, error) {
 		log:       o.Log,
 		pressured: make(chan struct{}, 1),
 		messages:  newMessages(),
+		reloaded:  make(chan *zygote),
 		stop:      make(chan struct{}),
 		managed:   make(chan struct{}),
 		idle:      make(chan struct{}),
@@ -158,7 +163,7 @@ func (p *Pool) Serve(ctx context.Context, w http.ResponseWriter, r *Request) (Re
 		return Result{}, ErrTooLarge
 	}
 	start := time.Now()
-	busyAt := start.Add(p.options.BacklogWait)
+	busyAt := start.Add(cmp.Or(r.Wait, p.options.BacklogWait))
 	j, err := p.acquire(ctx, r.Class, busyAt)
 	if err != nil {
 		return Result{Queued: time.Since(start)}, err
@@ -213,10 +218,10 @@ func (p *Pool) kill(slot int, sig syscall.Signal) {
 		return // a worker wrote nonsense
 	}
 	p.mu.Lock()
-	z, generation := p.zygote, p.slots[slot].generation
+	z, generation := p.slots[slot].zygote, p.slots[slot].generation
 	p.mu.Unlock()
 	if z == nil {
-		return // all its workers are dead
+		return // it has never had a worker
 	}
 	if err := z.kill(slot, generation, sig); err != nil {
 		p.log.Error("cannot kill a worker", "slot", slot, "error", err)

@@ -48,6 +48,9 @@ type Request struct {
 	BodyLen int64
 	// Host answers the script's host calls. With nil every one of them throws.
 	Host Host
+	// Wait limits how long the request waits for a worker, after which Serve
+	// returns ErrBusy. Zero means Options.BacklogWait.
+	Wait time.Duration
 	// Timeout limits the run in wall-clock time, counted from the moment a
 	// worker took the request. Over it the worker is killed and Serve returns
 	// ErrTimeout. Zero means no limit.

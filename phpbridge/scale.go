@@ -1,6 +1,8 @@
 package phpbridge
 
 import (
+	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -89,6 +91,41 @@ func (p *Pool) shrink() {
 		}
 	}
 	p.growable.Store(p.growableLocked())
+}
+
+// replaceLarge replaces workers that hold too much memory, after what they run.
+func (p *Pool) replaceLarge() {
+	most := p.options.WorkerMaxMemory
+	if most == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.slots {
+		s := &p.slots[i]
+		if s.status != slotRunning || s.pid == 0 {
+			continue
+		}
+		if size := residentMemory(s.pid); size > most {
+			p.log.Info("worker is replaced for its memory", "slot", i, "bytes", size)
+			s.replaced = true
+			p.stopLocked(i)
+		}
+	}
+}
+
+// residentMemory returns the bytes of memory that a process has, 0 if it has
+// gone. What it shares with others counts too.
+func residentMemory(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	var total, resident int64
+	if _, err := fmt.Sscan(string(text), &total, &resident); err != nil {
+		return 0
+	}
+	return resident * int64(os.Getpagesize())
 }
 
 // idleForLocked returns for how long the worker has slept without serving.

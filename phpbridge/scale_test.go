@@ -155,3 +155,29 @@ func TestCloseKillsWhatDoesNotEnd(t *testing.T) {
 		t.Errorf("Serve returned %v, want a CrashError", err)
 	}
 }
+
+func TestWorkersWithMuchMemoryAreReplaced(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.MinWorkers, o.MaxWorkers, o.WorkerMaxMemory = 1, 1, 64<<20 })
+	grow := script(t, `ini_set("memory_limit", -1); $x = str_repeat("x", 300 << 20); echo getmypid(); while (!file_exists(__FILE__ . ".go")) { usleep(1000); clearstatcache(); }`)
+	w := httptest.NewRecorder()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := p.Serve(t.Context(), w, grow); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	}()
+	waitFor(t, "a worker that is to be replaced", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.slots[0].replaced
+	})
+	touch(t, grow.Script+".go")
+	<-done
+	if got := body(t, run(t, p, script(t, `echo getmypid();`))); got == w.Body.String() {
+		t.Errorf("worker %s serves on", got)
+	}
+	if s := p.Stats(); s.Recycles != 1 || s.Crashes != 0 {
+		t.Errorf("%d recycles and %d crashes counted, want 1 and 0", s.Recycles, s.Crashes)
+	}
+}

@@ -27,10 +27,14 @@ const (
 // A slot is a place for a worker. It is guarded by Pool.mu.
 type slot struct {
 	status     slotStatus
-	generation uint32 // of the worker in it, so that late news of another is known
+	generation uint32  // of the worker in it, so that late news of another is known
+	zygote     *zygote // that forked it
+	pid        int     // 0 until the zygote has told it
 	started    time.Time
 	served     uint64    // at the last look
 	idleSince  time.Time // not served and asleep since
+	traced     []any     // what the log will say with the backtrace that was asked for
+	replaced   bool      // it ends to be replaced by another
 }
 
 // fill forks what is missing of the wanted workers.
@@ -78,7 +82,7 @@ func (p *Pool) forkLocked(i, r int) {
 	}
 	s := &p.slots[i]
 	s.generation++
-	s.status, s.started, s.served, s.idleSince = slotRunning, time.Now(), 0, time.Time{}
+	*s = slot{status: slotRunning, generation: s.generation, zygote: p.zygote, started: time.Now()}
 	shared := &p.memory.slots[i]
 	mask := uint32(1<<classes - 1)
 	if r != general {
@@ -100,26 +104,30 @@ func (p *Pool) forkLocked(i, r int) {
 
 // died takes note of the end of a worker: its job is told, and another worker
 // takes its place.
-func (p *Pool) died(i int, generation uint32, how string) {
+func (p *Pool) died(m message, how string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &p.slots[i]
-	if s.generation != generation || s.status == slotEmpty {
+	s := &p.slots[m.slot]
+	if s.zygote != m.from || s.generation != m.generation || s.status == slotEmpty {
 		return
 	}
-	p.forgetLocked(i, how)
-	served := atomic.LoadUint64(u64(&p.memory.slots[i].served))
+	p.forgetLocked(m.slot, how)
+	asked := how == exitStopped || how == exitRecycled
 	switch {
-	case s.status == slotStopping:
-	case how == exitRecycled:
+	case how == exitRecycled, s.replaced && asked:
 		p.counts.recycles++
-	default:
+	case !asked:
 		p.counts.crashes++
 	}
-	newborn := served == 0 && time.Since(s.started) < retryAfter && how != exitRecycled
+	served := atomic.LoadUint64(u64(&p.memory.slots[m.slot].served))
 	s.status = slotEmpty
-	if !newborn { // otherwise the next look forks: no more than one a second
+	// One that died as it was born is replaced at the next look: more often
+	// would help nobody.
+	if asked || served > 0 || time.Since(s.started) >= retryAfter {
 		p.fillLocked()
+	}
+	if m.from != p.zygote {
+		p.listeners.Go(func() { p.closeRetired(m.from) }) // needs mu; ends at once
 	}
 	// What the dead one was woken for, or meant to ring for, is still there.
 	p.completer.ring()
@@ -130,8 +138,12 @@ func (p *Pool) died(i int, generation uint32, how string) {
 	}
 }
 
-// exitRecycled is how a worker ends that has served Options.MaxRequests.
-var exitRecycled = describe(syscall.WaitStatus(C.EPHPM_EXIT_RECYCLED << 8))
+// How a worker ends that has served Options.MaxRequests, and one that was told to
+// end.
+var (
+	exitRecycled = describe(syscall.WaitStatus(C.EPHPM_EXIT_RECYCLED << 8))
+	exitStopped  = describe(syscall.WaitStatus(C.EPHPM_EXIT_STOPPED << 8))
+)
 
 // forgetLocked removes a dead worker's traces from shared memory, and its hold
 // on a job.

@@ -109,6 +109,8 @@ struct ephpm_job {
 	uint32_t body_off;  /* where body chunks are in the request area */
 	uint32_t body_here; /* bytes of the body that are there from the start */
 	uint32_t has_host;  /* 0: host calls throw */
+	uint32_t seconds;   /* the time limit, for the message of PHP */
+	uint32_t stop;      /* 1: EPHPM_SIGNAL_STOP is for this request */
 	int64_t body_len;   /* bytes of the whole body */
 	uint64_t pad[4];
 };
@@ -186,17 +188,24 @@ enum {
 	EPHPM_MSG_CONFIG = 1, /* NUL-terminated: SAPI name, php.ini file, ini entries */
 	EPHPM_MSG_FORK = 2,   /* with the worker's stderr as SCM_RIGHTS */
 	EPHPM_MSG_KILL = 3,
+	EPHPM_MSG_TRACE = 8, /* value: the job that the worker should have */
 	/* zygote to front */
 	EPHPM_MSG_READY = 4,  /* PHP version, NUL, 1 if OPcache runs or 0 */
 	EPHPM_MSG_FAILED = 5, /* text: why */
 	EPHPM_MSG_FORKED = 6, /* value -1: fork failed */
 	EPHPM_MSG_DIED = 7,
+	EPHPM_MSG_TRACED = 9, /* text: the backtrace, a line a frame */
 };
 
 /* Descriptors of the zygote at its start. */
 #define EPHPM_FD_CONTROL 3
 #define EPHPM_FD_SHARED 4
 #define EPHPM_FD_DOORBELL 5
+
+/* Tells a worker to end its script with PHP's error for time limits, if the
+ * job says stop. Relative to SIGRTMAX. */
+#define EPHPM_SIGNAL_STOP 1
+#define EPHPM_SIGNAL_TICK 2
 
 #define EPHPM_ROLE_VARIABLE "EPHPM_PROCESS_ROLE"
 #define EPHPM_PRELOAD_VARIABLE "EPHPM_SAVED_LD_PRELOAD"

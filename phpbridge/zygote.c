@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "sapi.h"
+#include "trace.h"
 #include "worker.h"
 
 /* Longest message on the control socket; php.ini entries may be long. */
@@ -173,6 +174,25 @@ static void do_kill(const struct ephpm_message *m)
 	}
 }
 
+/* The worker may have ended the request meanwhile: then there is nothing to say. */
+static void do_trace(const struct ephpm_message *m)
+{
+	static char text[16 * 1024];
+	size_t len = 0;
+
+	if (m->slot >= EPHPM_SLOTS) {
+		return;
+	}
+	const struct child *c = &zygote.children[m->slot];
+	const struct ephpm_slot *slot = &zygote.shared.slots[m->slot];
+	uint32_t job = (uint32_t)m->value + 1;
+	if (c->pid > 0 && c->generation == m->generation && slot->job == job) {
+		len = ephpm_trace(c->pid, text, sizeof(text));
+		len = slot->job == job ? len : 0;
+	}
+	send_message(EPHPM_MSG_TRACED, m->slot, m->generation, m->value, text, len);
+}
+
 static void reap(void)
 {
 	struct signalfd_siginfo info;
@@ -216,6 +236,8 @@ static void serve(void)
 			do_fork(m, fd);
 		} else if (m->type == EPHPM_MSG_KILL) {
 			do_kill(m);
+		} else if (m->type == EPHPM_MSG_TRACE) {
+			do_trace(m);
 		}
 	}
 }

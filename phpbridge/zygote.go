@@ -4,6 +4,7 @@ package phpbridge
 import "C"
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,8 @@ type zygote struct {
 
 // A message is one packet on the control socket.
 type message struct {
+	from       *zygote
+	gone       bool // the zygote has ended; there is nothing else
 	kind       uint32
 	slot       int
 	generation uint32
@@ -40,6 +43,7 @@ type message struct {
 
 const (
 	messageHeader = int(unsafe.Sizeof(C.struct_ephpm_message{}))
+	messageMax    = messageHeader + 16<<10
 	controlWait   = 5 * time.Second  // a zygote that does not read is broken
 	startWait     = 30 * time.Second // for php.ini, extensions and OPcache
 )
@@ -150,6 +154,12 @@ func (z *zygote) kill(slot int, generation uint32, sig syscall.Signal) error {
 	return z.send(C.EPHPM_MSG_KILL, slot, generation, int32(sig), nil, nil)
 }
 
+// trace asks for the backtrace of the script in a slot, if it still has the job;
+// TRACED answers.
+func (z *zygote) trace(slot int, generation uint32, job int) error {
+	return z.send(C.EPHPM_MSG_TRACE, slot, generation, int32(job), nil, nil)
+}
+
 func (z *zygote) send(kind, slot int, generation uint32, value int32, text, rights []byte) error {
 	m := C.struct_ephpm_message{
 		_type:      C.uint32_t(kind),
@@ -169,7 +179,7 @@ func (z *zygote) send(kind, slot int, generation uint32, value int32, text, righ
 
 // receive waits for the next message; io.EOF when the zygote has gone.
 func (z *zygote) receive() (message, error) {
-	packet := make([]byte, 4096)
+	packet := make([]byte, messageMax)
 	n, err := z.control.Read(packet)
 	if err != nil {
 		return message{}, err
@@ -179,11 +189,12 @@ func (z *zygote) receive() (message, error) {
 	}
 	m := (*C.struct_ephpm_message)(unsafe.Pointer(&packet[0]))
 	return message{
+		from:       z,
 		kind:       uint32(m._type),
 		slot:       int(m.slot),
 		generation: uint32(m.generation),
 		value:      int32(m.value),
-		text:       packet[messageHeader:n],
+		text:       bytes.Clone(packet[messageHeader:n]),
 	}, nil
 }
 

@@ -1,0 +1,45 @@
+package phpbridge
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+func TestSoftStopRunsShutdownFunctions(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.Grace = 20 * time.Second })
+	for _, code := range []string{`sleep(60);`, `while (true);`} {
+		r := script(t, `register_shutdown_function(function () { touch(__FILE__ . ".down"); }); `+code)
+		r.Timeout = 50 * time.Millisecond
+		_, err := p.Serve(t.Context(), httptest.NewRecorder(), r)
+		if err != ErrTimeout {
+			t.Errorf("%s: Serve returned %v, want ErrTimeout", code, err)
+		}
+		if !exists(r.Script + ".down") {
+			t.Errorf("%s: the shutdown function did not run", code)
+		}
+	}
+	if s := p.Stats(); s.Crashes != 0 || s.Timeouts != 2 {
+		t.Errorf("%d crashes and %d timeouts counted, want 0 and 2", s.Crashes, s.Timeouts)
+	}
+	if got := body(t, run(t, p, script(t, `echo "fine";`))); got != "fine" {
+		t.Errorf("the next request got %q", got)
+	}
+}
+
+func TestAScriptThatIgnoresTheSoftStopIsKilled(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.Grace = 50 * time.Millisecond })
+	for name, code := range map[string]string{
+		"endless shutdown function": `register_shutdown_function(function () { while (true); }); while (true);`,
+		"a peer that is silent":     `$s = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0); fread($s[0], 1);`,
+		"a lock that is held":       `$f = fopen(__FILE__, "r"); flock($f, LOCK_EX); while (true) { $g = fopen(__FILE__, "r"); flock($g, LOCK_EX); }`,
+		"a regular expression":      `ini_set("pcre.jit", 0); ini_set("pcre.backtrack_limit", PHP_INT_MAX); preg_match('/^(a+)+$/', str_repeat("a", 60) . "b");`,
+	} {
+		r := script(t, code)
+		r.Timeout = 50 * time.Millisecond
+		if _, err := p.Serve(t.Context(), httptest.NewRecorder(), r); err != ErrTimeout {
+			t.Errorf("%s: Serve returned %v, want ErrTimeout", name, err)
+		}
+	}
+	waitFor(t, "two workers", func() bool { s := p.Stats(); return s.Workers == 2 && s.Busy == 0 })
+}

@@ -1,0 +1,62 @@
+package phpbridge
+
+// Reload starts PHP anew, with php.ini, extensions and scripts as they are now,
+// and replaces each worker when it has done what it runs. No request is lost and
+// none waits for another's end. When PHP does not start, everything stays as it
+// is and the error says why.
+func (p *Pool) Reload() error {
+	p.reloading.Lock() // one at a time
+	defer p.reloading.Unlock()
+	p.mu.Lock()
+	closing := p.closing
+	p.mu.Unlock()
+	if closing {
+		return ErrClosed
+	}
+	z, err := p.newZygote()
+	if err != nil {
+		return err
+	}
+	select {
+	case p.reloaded <- z:
+		return nil
+	case <-p.managed:
+		z.close()
+		return ErrClosed
+	}
+}
+
+// adopt makes z the zygote that forks. The workers of its predecessor end when
+// they are idle, and it with the last of them.
+func (p *Pool) adopt(z *zygote) {
+	p.listen(z)
+	p.mu.Lock()
+	old := p.zygote
+	p.zygote = z
+	for i := range p.slots {
+		if s := &p.slots[i]; s.status == slotRunning {
+			s.replaced = true
+			p.stopLocked(i)
+		}
+	}
+	p.fillLocked()
+	p.mu.Unlock()
+	p.completer.ring()
+	if old != nil {
+		p.log.Info("PHP started anew", "version", z.php, "opcache", z.opcache)
+		p.closeRetired(old)
+	}
+}
+
+// closeRetired ends a zygote that forks no more and has no workers left.
+func (p *Pool) closeRetired(z *zygote) {
+	p.mu.Lock()
+	busy := z == p.zygote
+	for i := range p.slots {
+		busy = busy || p.slots[i].zygote == z && p.slots[i].status != slotEmpty
+	}
+	p.mu.Unlock()
+	if !busy {
+		z.close()
+	}
+}
