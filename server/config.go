@@ -39,6 +39,7 @@ type ServerConfig struct {
 	Request   RequestConfig   `toml:"request"`
 	Timeouts  TimeoutsConfig  `toml:"timeouts"`
 	Static    StaticConfig    `toml:"static"`
+	Sendfile  SendfileConfig  `toml:"sendfile"`
 	Metrics   MetricsConfig   `toml:"metrics"`
 	Logging   LoggingConfig   `toml:"logging"`
 	WebSocket WebSocketConfig `toml:"websocket"`
@@ -87,6 +88,15 @@ const (
 	HiddenIgnore = "ignore" // 404
 	HiddenAllow  = "allow"  // served like any other
 )
+
+// SendfileConfig is [server.sendfile]: files that a script lets the server send.
+type SendfileConfig struct {
+	// Roots are the directories from which a script may have a file sent in
+	// place of what it printed: by its path with X-Sendfile, by the URL path
+	// that stands for the directory with X-Accel-Redirect. Empty means that
+	// both are headers like any other.
+	Roots []SendfileRoot `toml:"roots"`
+}
 
 // MetricsConfig is [server.metrics]: the Prometheus endpoint.
 type MetricsConfig struct {

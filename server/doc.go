@@ -16,7 +16,8 @@
 //     which writes into the response (response.go) as it prints. What can go
 //     wrong has a status: 503 no worker came free, 504 over the time limit, 502
 //     the worker died; once the response has begun it is cut instead, never
-//     completed as if it were whole.
+//     completed as if it were whole. A script may also name a file, which is
+//     sent when it has ended (sendfile.go).
 //
 // # One WebSocket message
 //

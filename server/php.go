@@ -18,9 +18,10 @@ type runner interface {
 
 // A run is what a script's run needs, reused by request after request.
 type run struct {
-	request phpbridge.Request
-	vars    phpbridge.Vars
-	body    body
+	request  phpbridge.Request
+	vars     phpbridge.Vars
+	body     body
+	handover handover
 }
 
 var runs = sync.Pool{New: func() any { return new(run) }}
@@ -50,19 +51,27 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 		Timeout: s.timeout,
 	}
 	w.stall = s.stall
-	result, err := s.runner.Serve(r.Context(), w, &run.request)
+	var to http.ResponseWriter = w
+	if len(s.sendRoots) > 0 {
+		run.handover = handover{to: w}
+		to = &run.handover
+	}
+	result, err := s.runner.Serve(r.Context(), to, &run.request)
 	w.unlimitWrite()
 	if err != nil {
 		s.failRun(w, r, v, err)
 	}
 	s.metrics.scriptRan(result, err == nil && w.status < 500)
+	if err == nil && run.handover.by != "" {
+		s.sendNamed(w, r, v, &run.handover)
+	}
 	return handlerPHP
 }
 
 // release makes a run ready for the next request.
 func (r *run) release() {
 	r.body.close()
-	r.request = phpbridge.Request{}
+	r.request, r.handover = phpbridge.Request{}, handover{}
 	if cap(r.vars) > maxKeptVars {
 		r.vars = nil
 	}

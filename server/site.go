@@ -26,6 +26,7 @@ type site struct {
 	stall        time.Duration // how long a client may pause in a request body; 0: for ever
 	maxBody      int64         // 0: any
 	cacheControl string
+	sendRoots    sendRoots
 
 	metrics *metrics
 	log     *slog.Logger
@@ -61,6 +62,7 @@ func newSite(c ServerConfig, secret string, run runner, m *metrics, log *slog.Lo
 		stall:        time.Duration(c.Timeouts.Idle),
 		maxBody:      int64(c.Request.MaxBodySize),
 		cacheControl: c.Static.CacheControl,
+		sendRoots:    newSendRoots(c.Sendfile.Roots),
 		metrics:      m,
 		log:          log,
 	}, nil

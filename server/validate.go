@@ -102,6 +102,7 @@ func (k *checks) server(s ServerConfig) {
 	if strings.ContainsFunc(s.Static.CacheControl, notInHeader) {
 		k.add("server.static.cache_control", "%q cannot be sent as a header", s.Static.CacheControl)
 	}
+	k.sendfile(s.Sendfile.Roots)
 	k.oneOf("server.static.hidden_files", s.Static.HiddenFiles, HiddenDeny, HiddenIgnore, HiddenAllow)
 	k.oneOf("server.logging.level", s.Logging.Level, "debug", "info", "warn", "error")
 	if p := s.Metrics.Path; !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#% ") {
@@ -156,6 +157,28 @@ func (k *checks) files(key string, names []string) {
 	for _, name := range names {
 		if !filepath.IsLocal(name) || strings.ContainsRune(name, 0) {
 			k.add(key, "%q is not a file name below the document root", name)
+		}
+	}
+}
+
+// sendfile checks the roots of files that scripts have sent.
+func (k *checks) sendfile(roots []SendfileRoot) {
+	const key = "server.sendfile.roots"
+	seen := map[string]bool{}
+	for _, r := range roots {
+		if p := r.Prefix; !strings.HasPrefix(p, "/") || !strings.HasSuffix(p, "/") || strings.ContainsAny(p, "?#%\\\x00") ||
+			strings.Contains(p, "//") || strings.Contains(p, "/./") || strings.Contains(p, "/../") {
+			k.add(key, `%q is not a plain URL path such as "/protected/", with a slash at both ends`, p)
+		} else if seen[p] {
+			k.add(key, "%q is there twice", p)
+		}
+		seen[r.Prefix] = true
+		if !filepath.IsAbs(r.Dir) {
+			k.add(key, "%q is not an absolute path; the first of a pair is the URL path, the second the directory", r.Dir)
+		} else if info, err := os.Stat(r.Dir); err != nil {
+			k.add(key, "%q cannot be read: %v", r.Dir, errors.Unwrap(err))
+		} else if !info.IsDir() {
+			k.add(key, "%q is not a directory", r.Dir)
 		}
 	}
 }

@@ -135,15 +135,36 @@ type INI struct{ Name, Value string }
 
 // UnmarshalTOML sets the directive from a pair of strings.
 func (i *INI) UnmarshalTOML(v any) error {
-	pair, ok := v.([]any)
-	if !ok || len(pair) != 2 {
-		return errors.New(`want a pair ["name", "value"]`)
+	name, value, err := pair(v, `["name", "value"]`)
+	if err == nil {
+		*i = INI{Name: name, Value: value}
 	}
-	name, ok1 := pair[0].(string)
-	value, ok2 := pair[1].(string)
+	return err
+}
+
+// A SendfileRoot is a directory and the URL path that stands for it in
+// X-Accel-Redirect. In a file it is a pair: ["/protected/", "/srv/files"].
+type SendfileRoot struct{ Prefix, Dir string }
+
+// UnmarshalTOML sets the root from a pair of strings.
+func (r *SendfileRoot) UnmarshalTOML(v any) error {
+	prefix, dir, err := pair(v, `["/protected/", "/srv/files"]`)
+	if err == nil {
+		*r = SendfileRoot{Prefix: prefix, Dir: dir}
+	}
+	return err
+}
+
+// pair reads a list of two strings.
+func pair(v any, example string) (first, second string, err error) {
+	list, ok := v.([]any)
+	if !ok || len(list) != 2 {
+		return "", "", errors.New("want a pair " + example)
+	}
+	first, ok1 := list[0].(string)
+	second, ok2 := list[1].(string)
 	if !ok1 || !ok2 {
-		return errors.New(`want a pair of strings ["name", "value"]`)
+		return "", "", errors.New("want a pair of strings " + example)
 	}
-	*i = INI{Name: name, Value: value}
-	return nil
+	return first, second, nil
 }
