@@ -194,6 +194,12 @@ type PHPConfig struct {
 	// WorkerBacklogWait is how long a request may wait for a worker before it
 	// is answered with 503. It must be more than zero.
 	WorkerBacklogWait Duration `toml:"worker_backlog_wait"`
+	// OverloadPolicy says what becomes of a page for which no worker is free:
+	// OverloadWait or OverloadShed. WebSocket events always wait.
+	OverloadPolicy string `toml:"overload_policy"`
+	// ShedAfter is how long a page may wait under OverloadShed before it is
+	// answered with 503. Zero means not at all, unless a worker can be forked.
+	ShedAfter Millis `toml:"shed_after_ms"`
 
 	// MemoryLimit is PHP's memory_limit in PHP's notation, such as "128M";
 	// "-1" means no limit. Empty leaves php.ini's.
@@ -212,6 +218,12 @@ type PHPConfig struct {
 	// SAPIName is what PHP_SAPI and php_sapi_name() say. It must not be empty.
 	SAPIName string `toml:"sapi_name"`
 }
+
+// The values of PHPConfig.OverloadPolicy.
+const (
+	OverloadWait = "wait" // in the backlog, for at most WorkerBacklogWait
+	OverloadShed = "shed" // for at most ShedAfter
+)
 
 // DefaultConfig returns the configuration of an empty file.
 func DefaultConfig() Config {
@@ -255,6 +267,7 @@ func DefaultConfig() Config {
 			WorkerMaxRequests: 10000,
 			WorkerBacklog:     1000,
 			WorkerBacklogWait: Duration(30 * time.Second),
+			OverloadPolicy:    OverloadWait,
 			MemoryLimit:       "128M",
 			MaxExecutionTime:  Duration(30 * time.Second),
 			SAPIName:          "ephpm",

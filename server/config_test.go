@@ -107,6 +107,8 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"php.worker_spawn_after", "more than 0", func(c *Config) { c.PHP.WorkerSpawnAfter = 0 }},
 		{"php.worker_idle_timeout", "more than 0", func(c *Config) { c.PHP.WorkerIdleTimeout = 0 }},
 		{"php.worker_backlog_wait", "more than 0", func(c *Config) { c.PHP.WorkerBacklogWait = 0 }},
+		{"php.overload_policy", "wait, shed", func(c *Config) { c.PHP.OverloadPolicy = "drop" }},
+		{"php.shed_after_ms", "less than 0", func(c *Config) { c.PHP.ShedAfter = -1 }},
 		{"php.memory_limit", "128M", func(c *Config) { c.PHP.MemoryLimit = "128MB" }},
 		{"php.max_execution_time", "whole seconds", func(c *Config) { c.PHP.MaxExecutionTime = Duration(time.Millisecond) }},
 		{"php.ini_file", "cannot be read", func(c *Config) { c.PHP.INIFile = missing }},
@@ -185,6 +187,18 @@ func TestUnreadableRootSaysWhatToDo(t *testing.T) {
 	}
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "permission") {
 		t.Errorf("Validate = %v, want an error about permission", err)
+	}
+}
+
+func TestWarningOfAKeyWithoutEffect(t *testing.T) {
+	c := DefaultConfig()
+	c.PHP.ShedAfter = 1
+	if lines := c.Warnings(); len(lines) != 1 || !strings.HasPrefix(lines[0], "php.shed_after_ms: has no effect") {
+		t.Errorf("Warnings = %q, want one about php.shed_after_ms", lines)
+	}
+	c.PHP.OverloadPolicy = OverloadShed
+	if lines := c.Warnings(); len(lines) != 0 {
+		t.Errorf("Warnings with shed = %q, want none", lines)
 	}
 }
 

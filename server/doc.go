@@ -48,6 +48,7 @@
 //	recycle      replace a worker that did its share of requests
 //	crash        the death of a worker that nobody asked for
 //	drain        let what runs finish and start nothing new
+//	shed         refuse a page because all workers are busy
 //	refuse       answer without running anything
 //	record       one unit between front and worker
 //	exchange     all records of one request

@@ -20,8 +20,8 @@ func (s *site) logRun(v *visit, err error, begun bool) {
 		level, message = slog.LevelDebug, "script crashed its worker"
 	case errors.Is(err, phpbridge.ErrTimeout):
 		message = "script ran over the time limit"
-	case errors.Is(err, phpbridge.ErrTooLarge):
-		level = slog.LevelDebug // a client's fault
+	case errors.Is(err, errShed), errors.Is(err, phpbridge.ErrTooLarge):
+		level = slog.LevelDebug // meant to be, or a client's fault
 	case statusOf(err) == http.StatusInternalServerError:
 		level = slog.LevelError
 	}

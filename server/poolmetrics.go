@@ -8,13 +8,15 @@ import (
 
 // poolMetrics reads the pool's state when it is asked for.
 type poolMetrics struct {
-	stats func() phpbridge.Stats
+	stats   func() phpbridge.Stats
+	shedder *shedder // nil when nothing is shed
 }
 
 var (
 	workersDesc  = poolDesc("workers", "Workers of PHP by what they do.", "state")
 	backlogDesc  = poolDesc("backlog", "Requests that wait for a worker.", "class")
 	refusedDesc  = poolDesc("refused_total", "Requests refused because no worker came free.", "class")
+	shedDesc     = poolDesc("shed_total", "Pages refused by overload_policy shed.")
 	spawnsDesc   = poolDesc("worker_spawns_total", "Workers forked.")
 	recyclesDesc = poolDesc("worker_recycles_total", "Workers replaced after worker_max_requests.")
 	crashesDesc  = poolDesc("worker_crashes_total", "Workers that died or were killed.")
@@ -33,6 +35,7 @@ func (m poolMetrics) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (m poolMetrics) Collect(out chan<- prometheus.Metric) {
 	s := m.stats()
+	shed := m.shedder.addTo(&s)
 	gauge := func(d *prometheus.Desc, n int, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 	}
@@ -45,6 +48,7 @@ func (m poolMetrics) Collect(out chan<- prometheus.Metric) {
 		gauge(backlogDesc, s.Waiting[class], class.String())
 		counter(refusedDesc, s.Refused[class], class.String())
 	}
+	counter(shedDesc, shed)
 	counter(spawnsDesc, s.Spawns)
 	counter(recyclesDesc, s.Recycles)
 	counter(crashesDesc, s.Crashes)

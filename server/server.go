@@ -23,6 +23,7 @@ type Server struct {
 	log         *slog.Logger
 	listener    net.Listener
 	pool        workers
+	shedder     *shedder // nil when nothing is shed
 	site        *site
 	metrics     *metrics // nil when they are off
 	metricsPath string   // empty when they are off
@@ -86,7 +87,7 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	if s.metrics != nil {
-		s.metrics.registry.MustRegister(poolMetrics{pool.Stats})
+		s.metrics.registry.MustRegister(poolMetrics{pool.Stats, s.shedder})
 	}
 	return s, nil
 }
@@ -97,7 +98,13 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	if c.Server.Metrics.Enabled {
 		s.metrics, s.metricsPath = newMetrics(log), c.Server.Metrics.Path
 	}
-	site, err := newSite(c.Server, c.File, pool, s.metrics, log)
+	_, most := thisMachine().workers(c.PHP)
+	var pages runner = pool
+	if c.PHP.OverloadPolicy == OverloadShed {
+		s.shedder = newShedder(pool, most, c.PHP)
+		pages = s.shedder
+	}
+	site, err := newSite(c.Server, c.File, pages, s.metrics, log)
 	if err != nil {
 		return nil, fmt.Errorf("document root: %w", err)
 	}
@@ -107,8 +114,7 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 		if s.metrics != nil {
 			r = s.metrics.registry
 		}
-		_, most := thisMachine().workers(c.PHP)
-		site.openSockets(c, most, newSocketMetrics(r), new(atomic.Int64))
+		site.openSockets(c, pool, most, newSocketMetrics(r), new(atomic.Int64))
 	}
 	return s, nil
 }

@@ -17,7 +17,7 @@ type site struct {
 	name    string
 	root    *root
 	routes  routes
-	runner  runner
+	runner  runner         // of pages
 	host    phpbridge.Host // of pages
 	sockets *sockets       // nil when WebSockets are off
 	entries []string       // where the WebSocket script may be, below the root
@@ -93,14 +93,14 @@ func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) han
 	return handlerError
 }
 
-// openSockets gives the site its sockets, for a pool of so many workers. They are
-// counted in open, with those of every other site.
-func (s *site) openSockets(c Config, workers int, m *socketMetrics, open *atomic.Int64) {
+// openSockets gives the site its sockets. php runs their events, with so many
+// workers. They are counted in open, with those of every other site.
+func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, open *atomic.Int64) {
 	ws := c.Server.WebSocket
 	s.entries = c.Server.WebSocketFiles
 	s.sockets = newSockets(socketOptions{
 		site:       s.name,
-		php:        s.runner,
+		php:        php,
 		log:        s.log,
 		metrics:    m,
 		http:       s.metrics,

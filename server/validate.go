@@ -45,9 +45,12 @@ func (c Config) Warnings() []string {
 	warn := func(key, format string, args ...any) {
 		lines = append(lines, key+": "+fmt.Sprintf(format, args...))
 	}
+	if c.PHP.OverloadPolicy == OverloadWait && c.PHP.ShedAfter > 0 {
+		warn("php.shed_after_ms", `has no effect unless overload_policy is %q`, OverloadShed)
+	}
 	ws := c.Server.WebSocket
 	if !ws.Enabled {
-		return nil
+		return lines
 	}
 	if ws.IdleTimeout > 0 && ws.PingInterval >= ws.IdleTimeout {
 		warn("server.websocket.ping_interval_secs",
@@ -260,6 +263,7 @@ func (k *checks) php(p PHPConfig) {
 	if p.WorkerBacklogWait == 0 {
 		k.add("php.worker_backlog_wait", "must be more than 0; worker_backlog = 0 lets no request wait")
 	}
+	k.oneOf("php.overload_policy", p.OverloadPolicy, OverloadWait, OverloadShed)
 	if !memoryLimit.MatchString(p.MemoryLimit) {
 		k.add("php.memory_limit", `%q is not a size in PHP's notation such as "128M", or "-1" for no limit`, p.MemoryLimit)
 	}

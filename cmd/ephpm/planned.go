@@ -26,9 +26,7 @@ var plannedKeys = map[string]string{
 
 	"php.fpm_engine":                   "remove the key; scripts run in a pool of processes",
 	"php.crash_containment":            "remove the key; a crash costs one request in any case",
-	"php.overload_policy":              "set worker_backlog and worker_backlog_wait",
-	"php.overload":                     "set worker_backlog and worker_backlog_wait",
-	"php.shed_after_ms":                "set worker_backlog_wait",
+	"php.overload":                     "set overload_policy and shed_after_ms",
 	"php.concurrency":                  "set workers",
 	"php.queue_depth":                  "set worker_backlog",
 	"php.worker":                       `remove the table; mode = "fpm" is the only one`,
