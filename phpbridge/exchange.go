@@ -23,6 +23,7 @@ type exchange struct {
 	gone     bool  // the client has left
 	finished bool  // the client has its answer, the script goes on
 	detached bool  // and Serve has returned
+	fatal    bool  // the script had a fatal error
 	through  bool  // the worker has no hand in the job any more
 	ended    time.Time
 }
@@ -221,6 +222,7 @@ func (x *exchange) take(ctx context.Context, r record) error {
 		return x.note(r.payload)
 	case recEnd:
 		x.through = true
+		x.fatal = len(r.payload) > 0 && r.payload[0] != 0
 	}
 	if x.response.failed && !x.gone && !x.finished {
 		x.leave()
@@ -307,5 +309,5 @@ func (x *exchange) result(start time.Time) Result {
 	if atomic.LoadUint64(u64(&x.job.c.taken_at)) != 0 {
 		taken = x.pool.takenAt(x.job, now)
 	}
-	return Result{Queued: taken.Sub(start), Ran: now.Sub(taken)}
+	return Result{Queued: taken.Sub(start), Ran: now.Sub(taken), Fatal: x.fatal}
 }

@@ -32,7 +32,7 @@ var recordMax = map[recordType]uint32{
 	recRead:    0,
 	recCall:    C.EPHPM_CALL_MAX,
 	recLog:     C.EPHPM_LOG_MAX,
-	recEnd:     0,
+	recEnd:     1,
 	recInform:  C.EPHPM_HEADERS_MAX,
 	recFinish:  0,
 	recNote:    C.EPHPM_LOG_MAX,

@@ -8,7 +8,9 @@ import (
 )
 
 func TestReloadTakesUpNewCodeAndLosesNothing(t *testing.T) {
-	p := testPool(t, func(o *Options) { o.INI = []INI{{"opcache.validate_timestamps", "0"}, {"opcache.file_update_protection", "0"}} })
+	p := testPool(t, func(o *Options) {
+		o.INI = []INI{{"opcache.validate_timestamps", "0"}, {"opcache.file_update_protection", "0"}}
+	})
 	r := script(t, `echo "old";`)
 	run(t, p, r)
 	if err := os.WriteFile(r.Script, []byte(`<?php echo "new";`), 0o644); err != nil {

@@ -61,6 +61,7 @@ type Request struct {
 type Result struct {
 	Queued time.Duration // from Serve to the moment a worker took it
 	Ran    time.Duration // in the worker, to the end of request shutdown
+	Fatal  bool          // PHP ended the script by a fatal error, whatever the status
 }
 
 // Vars is a list of names and values in the form that the worker reads: one

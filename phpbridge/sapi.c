@@ -376,9 +376,19 @@ static void enter_directory(const char *script)
 	}
 }
 
+/* An uncaught exception counts: PHP makes it a fatal error. */
+static bool had_fatal_error(void)
+{
+	const int fatal =
+		E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
+
+	return PG(last_error_message) && (PG(last_error_type) & fatal);
+}
+
 void ephpm_sapi_run(void)
 {
 	struct request_vars vars = {0};
+	uint8_t fatal = 0;
 
 	ephpm_worker.in_request = true;
 	ephpm_worker.finished = false;
@@ -399,13 +409,14 @@ void ephpm_sapi_run(void)
 		}
 	}
 	zend_end_try();
+	fatal = had_fatal_error();
 	php_request_shutdown(NULL);
 #ifdef ZEND_SIGNALS
 	/* Handlers are in place from the first request on: leave them there. */
 	SIGG(reset) = 0;
 #endif
 	ephpm_work_done(&ephpm_worker.work, ephpm_worker.slot);
-	ephpm_record_send(EPHPM_REC_END, NULL, 0);
+	ephpm_record_send(EPHPM_REC_END, &fatal, sizeof(fatal));
 	ephpm_worker.in_request = false;
 	ephpm_record_notify();
 }

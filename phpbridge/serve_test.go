@@ -120,7 +120,7 @@ func TestWorkingDirectoryIsTheScripts(t *testing.T) {
 func TestProgramsThatPHPStartsGetNothingOfOurs(t *testing.T) {
 	p := testPool(t, nil)
 	got := body(t, run(t, p, script(t, `echo shell_exec('ls -l /proc/self/fd; grep SigIgn /proc/self/status; env');`)))
-	for _, bad := range []string{"eventfd", "memfd", "socket", "LD_PRELOAD", "EPHPM_"} {
+	for _, bad := range []string{"eventfd", "memfd", "socket", "libphp", "EPHPM_"} {
 		if strings.Contains(got, bad) {
 			t.Errorf("a program finds %s in\n%s", bad, got)
 		}
@@ -129,5 +129,22 @@ func TestProgramsThatPHPStartsGetNothingOfOurs(t *testing.T) {
 	ignored, err := strconv.ParseUint(after[:16], 16, 64)
 	if err != nil || ignored&(1<<31-1) != 0 { // those of signal(7), real-time ones may come from without
 		t.Errorf("a program ignores the signals %x (%v)", ignored, err)
+	}
+}
+
+func TestResultTellsOfAFatalErrorThatIsDisplayed(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.INI = []INI{{"display_errors", "1"}} })
+	for code, want := range map[string]bool{
+		`throw new Exception("x");`:             true,
+		`undefined_function();`:                 true,
+		`trigger_error("x", E_USER_ERROR);`:     true,
+		`trigger_error("x", E_USER_WARNING);`:   false,
+		`try { undefined(); } catch (Error) {}`: false,
+		`exit(255);`:                            false,
+	} {
+		result, err := p.Serve(t.Context(), httptest.NewRecorder(), script(t, code))
+		if err != nil || result.Fatal != want {
+			t.Errorf("%s: Fatal is %t, %v, want %t", code, result.Fatal, err, want)
+		}
 	}
 }

@@ -130,7 +130,7 @@ enum {
 	EPHPM_REC_READ = 4,    /* empty: the next part of the body, please */
 	EPHPM_REC_CALL = 5,    /* u16 function, u16 n, n values */
 	EPHPM_REC_LOG = 6,     /* u8 syslog priority, text */
-	EPHPM_REC_END = 7,     /* empty: the request is shut down */
+	EPHPM_REC_END = 7,     /* u8, 1 after a fatal error: the request is shut down */
 	EPHPM_REC_INFORM = 8,  /* as HEADERS: an informational response, status 1xx */
 	EPHPM_REC_FINISH = 9,  /* empty: the answer is complete, the script goes on */
 	EPHPM_REC_NOTE = 10,   /* i32 slog level, u32 length, message, JSON or nothing */

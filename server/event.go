@@ -22,7 +22,7 @@ type event struct {
 }
 
 // dispatch runs an event and counts it. The script's output goes to w.
-func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.ResponseWriter) error {
+func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.ResponseWriter) (fatal bool, err error) {
 	s.metrics.events.WithLabelValues(e.name).Inc()
 	result, err := s.inTurn(ctx, e.name, w, &phpbridge.Request{
 		ID:      c.requestID,
@@ -37,10 +37,10 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 	})
 	if err != nil {
 		s.failed(ctx, c, e.name, failure(ctx, err), slog.Any("err", err))
-		return err
+		return false, err
 	}
 	s.metrics.eventTime.WithLabelValues(e.name).Observe(result.Ran.Seconds())
-	return nil
+	return result.Fatal, nil
 }
 
 // inTurn gives a request to the pool when it is its turn. Only disconnect waits
@@ -129,10 +129,11 @@ func (s *sockets) disconnect(ctx context.Context, c *socket, closed websocket.Cl
 // dispatchSilently runs an event whose output nobody gets.
 func (s *sockets) dispatchSilently(ctx context.Context, c *socket, e event) error {
 	w := &silence{header: http.Header{}}
-	if err := s.dispatch(ctx, c, e, w); err != nil {
+	fatal, err := s.dispatch(ctx, c, e, w)
+	if err != nil {
 		return err
 	}
-	if w.status >= http.StatusInternalServerError {
+	if fatal || w.status >= http.StatusInternalServerError {
 		s.failed(ctx, c, e.name, failedFatal, slog.Int("status", w.status))
 	}
 	return nil

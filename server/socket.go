@@ -245,9 +245,16 @@ func (s *sockets) drainLocked() {
 // there is a socket now.
 func (s *sockets) connect(w *response, r *http.Request, c *socket, e event) bool {
 	v := &verdict{client: w, header: http.Header{}}
-	if err := s.dispatch(r.Context(), c, e, v); err != nil {
+	fatal, err := s.dispatch(r.Context(), c, e, v)
+	if err != nil {
 		s.metrics.connectNo.Inc()
 		s.failConnect(w, r, err)
+		return false
+	}
+	if fatal && v.accepted() {
+		// With display_errors PHP prints the error with status 200.
+		s.metrics.connectNo.Inc()
+		s.answer(w, r, http.StatusInternalServerError, "Internal Server Error", nil)
 		return false
 	}
 	if !v.accepted() {

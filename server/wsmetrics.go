@@ -28,7 +28,7 @@ const (
 
 // Why an event did not run to its end, as the label "reason".
 const (
-	failedFatal    = "fatal"    // PHP answered 5xx
+	failedFatal    = "fatal"    // a fatal error, or PHP answered 5xx
 	failedCrash    = "crash"    // the worker died
 	failedTimeout  = "timeout"  // over the limit and killed
 	failedBusy     = "busy"     // no worker came free
