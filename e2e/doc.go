@@ -11,6 +11,13 @@
 //	s.send("hi")
 //	got := s.recv()
 //
+// The tests of sockets say in PHP what an event does (startPlay), and see every
+// frame where a library would hide it (dialWire):
+//
+//	a := startPlay(t, "[server.websocket]\nsend_queue = 1\n")
+//	s := a.join("ephpm_ws_subscribe('lobby');", "")
+//	s.wantRun("return ephpm_ws_count('lobby');", "1")
+//
 // Every helper fails the test by itself, every wait has a limit, and everything
 // that was started is gone when the test ends: a server that leaves a process
 // behind, panics or has a data race fails the test that started it.

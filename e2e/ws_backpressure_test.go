@@ -12,10 +12,14 @@ import (
 
 func numeral(i int) string { return strconv.Itoa(i) }
 
+// patientSends is for clients that read, on a machine that may be too busy to let
+// them.
+const patientSends = "[server.websocket]\nsend_wait_ms = 5000\n"
+
 // A burst to a client that reads is never shed.
 func TestBurstOfOneHandlerArrives(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "")
+	a := startPlay(t, patientSends)
 	s := a.join(`ephpm_ws_subscribe('lobby');`, "")
 	s.send(`for ($i = 0; $i < 500; $i++) if (!ephpm_ws_send("$i")) trail($i);`)
 	for i := range 500 {
@@ -124,7 +128,7 @@ func TestSlowReaderIsClosedWith1013(t *testing.T) {
 // One that does not read costs the others of its channel nothing.
 func TestSlowMemberDoesNotHurtTheOthers(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[server.websocket]\nwrite_timeout_secs = 60\n")
+	a := startPlay(t, patientSends+"write_timeout_secs = 60\n")
 	slow := a.dialDeaf(events(`ephpm_ws_subscribe('lobby');`, ""))
 	healthy := a.join(`ephpm_ws_subscribe('lobby');`, "return null;")
 	const n = 500
@@ -161,7 +165,7 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 // A frame that is larger than the bound passes when nothing waits.
 func TestLargeFrameThroughASmallQueue(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[server.websocket]\nsend_queue = 1\nsend_queue_bytes = 10\n")
+	a := startPlay(t, patientSends+"send_queue = 1\nsend_queue_bytes = 10\n")
 	s := a.join("", "")
 	s.send(`for ($i = 0; $i < 20; $i++) ephpm_ws_send(str_repeat("$i ", 50000));`)
 	for i := range 20 {
@@ -185,7 +189,7 @@ func TestBlockedWriteCutsTheSocket(t *testing.T) {
 // A slow client that goes on reading is never cut.
 func TestSlowProgressIsProgress(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[server.websocket]\nwrite_timeout_secs = \"1s\"\n")
+	a := startPlay(t, patientSends+"write_timeout_secs = \"1s\"\n")
 	s := a.join("", "")
 	s.send(`for ($i = 0; $i < 8; $i++) ephpm_ws_send(str_repeat('x', 1000000));`)
 	for range 8 {

@@ -127,7 +127,7 @@ func TestBroadcastPrecedesALaterSend(t *testing.T) {
 // one script in its order.
 func TestConcurrentSendersNeverTearAFrame(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "")
+	a := startPlay(t, patientSends)
 	s := a.join(`ephpm_ws_subscribe('lobby');`, "")
 	const senders, each = 4, 50
 	var pages []*late
