@@ -24,6 +24,10 @@ type ServerConfig struct {
 	// DocumentRoot is the directory that is served. A relative path in a
 	// configuration file starts at that file's directory.
 	DocumentRoot string `toml:"document_root"`
+	// PIDFile gets the process id of the server, for ephpm reload. A relative
+	// path in a configuration file starts at that file's directory. Empty means
+	// none.
+	PIDFile string `toml:"pid_file"`
 	// IndexFiles are tried in order for a directory. Empty means that a
 	// directory has no index.
 	IndexFiles []string `toml:"index_files"`
@@ -64,9 +68,13 @@ type TimeoutsConfig struct {
 	// long. Zero means never.
 	Idle Duration `toml:"idle"`
 	// Request limits one run of a script, of a page as of a WebSocket event:
-	// the worker is killed, a page answered with 504, a socket closed with
-	// 1011. Zero means no limit.
+	// the script is ended, a page answered with 504, a socket closed with 1011.
+	// Zero means no limit.
 	Request Duration `toml:"request"`
+	// RequestGrace is how long a script over Request may take for its end: it
+	// gets PHP's fatal error for time limits, and its shutdown functions run.
+	// Then its worker is killed. Zero means at once.
+	RequestGrace Duration `toml:"request_grace"`
 	// Shutdown is how long a graceful stop waits for what is running. Zero
 	// means that everything is cut at once.
 	Shutdown Duration `toml:"shutdown"`
@@ -188,6 +196,9 @@ type PHPConfig struct {
 	// WorkerMaxRequests replaces a worker after this many requests. Zero means
 	// never.
 	WorkerMaxRequests int `toml:"worker_max_requests"`
+	// WorkerMaxMemory replaces a worker that holds more memory than this, in
+	// bytes, when it has ended its request. Zero means no limit.
+	WorkerMaxMemory Size `toml:"worker_max_memory"`
 	// WorkerBacklog is how many requests may wait for a worker; one more is
 	// answered with 503. Zero means none may wait.
 	WorkerBacklog int `toml:"worker_backlog"`
@@ -201,12 +212,19 @@ type PHPConfig struct {
 	// answered with 503. Zero means not at all, unless a worker can be forked.
 	ShedAfter Millis `toml:"shed_after_ms"`
 
+	// SlowRequest logs where in its code a script is that has run for this
+	// long; the script is not disturbed. Zero means never.
+	SlowRequest Duration `toml:"slow_request"`
 	// MemoryLimit is PHP's memory_limit in PHP's notation, such as "128M";
 	// "-1" means no limit. Empty leaves php.ini's.
 	MemoryLimit string `toml:"memory_limit"`
 	// MaxExecutionTime is PHP's max_execution_time: processor time of a script
 	// in whole seconds. Zero means no limit.
 	MaxExecutionTime Duration `toml:"max_execution_time"`
+	// OPcacheRevalidate is how long OPcache believes that a file did not
+	// change, in whole seconds; zero looks at each request. Never means until
+	// the server is restarted.
+	OPcacheRevalidate Revalidate `toml:"opcache_revalidate"`
 	// INIFile replaces the system's php.ini. A relative path in a configuration
 	// file starts at that file's directory. Empty means the system's.
 	INIFile string `toml:"ini_file"`
@@ -215,6 +233,8 @@ type PHPConfig struct {
 	INIOverrides []INI `toml:"ini_overrides"`
 	// Extensions are loaded at start, by name or path.
 	Extensions []string `toml:"extensions"`
+	// Env are variables that scripts find in $_SERVER and by getenv().
+	Env Env `toml:"env"`
 	// SAPIName is what PHP_SAPI and php_sapi_name() say. It must not be empty.
 	SAPIName string `toml:"sapi_name"`
 }
@@ -239,10 +259,11 @@ func DefaultConfig() Config {
 				MaxHeaderSize: 32 << 10,
 			},
 			Timeouts: TimeoutsConfig{
-				HeaderRead: Duration(30 * time.Second),
-				Idle:       Duration(60 * time.Second),
-				Request:    Duration(300 * time.Second),
-				Shutdown:   Duration(30 * time.Second),
+				HeaderRead:   Duration(30 * time.Second),
+				Idle:         Duration(60 * time.Second),
+				Request:      Duration(300 * time.Second),
+				RequestGrace: Duration(5 * time.Second),
+				Shutdown:     Duration(30 * time.Second),
 			},
 			Static:  StaticConfig{HiddenFiles: HiddenDeny},
 			Metrics: MetricsConfig{Path: "/metrics"},
@@ -270,6 +291,7 @@ func DefaultConfig() Config {
 			OverloadPolicy:    OverloadWait,
 			MemoryLimit:       "128M",
 			MaxExecutionTime:  Duration(30 * time.Second),
+			OPcacheRevalidate: Revalidate(2 * time.Second),
 			SAPIName:          "ephpm",
 		},
 	}

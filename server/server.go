@@ -37,6 +37,8 @@ type workers interface {
 	// Close refuses new requests and waits for running ones until ctx ends,
 	// which kills them.
 	Close(ctx context.Context) error
+	// Reload starts PHP anew and replaces the workers one by one.
+	Reload() error
 }
 
 // New opens the listener and starts the workers of a configuration that Validate
@@ -59,24 +61,29 @@ func New(c Config, log *slog.Logger) (*Server, error) {
 func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 	have := thisMachine()
 	least, most := have.workers(c.PHP)
+	cache := have.opcache()
 	log.Info("starting",
 		"version", Build().Version, "php", Build().PHP, "root", c.Server.DocumentRoot,
 		"workers_min", least, "workers_max", most, "workers_auto", c.PHP.Workers == 0,
-		"cpus", have.cpus, "memory", Size(have.memory>>20<<20).String())
+		"cpus", have.cpus, "memory", Size(have.memory>>20<<20).String(),
+		"opcache", Size(cache.memory).String(), "opcache_files", cache.files, "opcache_revalidate", c.PHP.OPcacheRevalidate.String())
 	pool, err := phpbridge.New(phpbridge.Options{
-		MinWorkers:  least,
-		MaxWorkers:  most,
-		Reserve:     c.PHP.WorkerReserve,
-		SpawnAfter:  time.Duration(c.PHP.WorkerSpawnAfter),
-		WorkerIdle:  time.Duration(c.PHP.WorkerIdleTimeout),
-		MaxRequests: c.PHP.WorkerMaxRequests,
-		Backlog:     c.PHP.WorkerBacklog,
-		BacklogWait: time.Duration(c.PHP.WorkerBacklogWait),
-		INIFile:     c.PHP.INIFile,
-		INI:         phpSettings(c),
-		Extensions:  c.PHP.Extensions,
-		SAPIName:    c.PHP.SAPIName,
-		Log:         log,
+		MinWorkers:      least,
+		MaxWorkers:      most,
+		Reserve:         c.PHP.WorkerReserve,
+		SpawnAfter:      time.Duration(c.PHP.WorkerSpawnAfter),
+		WorkerIdle:      time.Duration(c.PHP.WorkerIdleTimeout),
+		MaxRequests:     c.PHP.WorkerMaxRequests,
+		WorkerMaxMemory: int64(c.PHP.WorkerMaxMemory),
+		Grace:           time.Duration(c.Server.Timeouts.RequestGrace),
+		SlowRequest:     time.Duration(c.PHP.SlowRequest),
+		Backlog:         c.PHP.WorkerBacklog,
+		BacklogWait:     time.Duration(c.PHP.WorkerBacklogWait),
+		INIFile:         c.PHP.INIFile,
+		INI:             phpSettings(c, have),
+		Extensions:      c.PHP.Extensions,
+		SAPIName:        c.PHP.SAPIName,
+		Log:             log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start PHP: %w", err)
@@ -104,7 +111,7 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 		s.shedder = newShedder(pool, most, c.PHP)
 		pages = s.shedder
 	}
-	site, err := newSite(c.Server, c.File, pages, s.metrics, log)
+	site, err := newSite(c, pages, s.metrics, log)
 	if err != nil {
 		return nil, fmt.Errorf("document root: %w", err)
 	}
@@ -118,6 +125,12 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	}
 	return s, nil
 }
+
+// Reload takes up new code, php.ini and extensions: PHP starts anew, and each
+// worker is replaced when it has done what it runs. Requests and sockets go on.
+// The configuration is not read again. When PHP does not start, all stays as it
+// is, and the error says why.
+func (s *Server) Reload() error { return s.pool.Reload() }
 
 // closePool ends a pool that serves nobody.
 func closePool(p workers) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -137,6 +138,10 @@ func (l *loader) apply(table string, t *entry, file string, problems *[]problem)
 			continue
 		case isTable:
 			err = fmt.Errorf("is a table; its keys go below a line [%s]", name)
+		case isSetting && e.entries != nil && place.Kind() == reflect.Map:
+			if err = set(place, e.plain()); err == nil {
+				l.from(name, fmt.Sprintf("%s:%d", file, e.line))
+			}
 		case isSetting && e.entries != nil:
 			err = errors.New("is a key, not a table")
 		case isSetting:
@@ -155,7 +160,7 @@ func (l *loader) apply(table string, t *entry, file string, problems *[]problem)
 // resolve lets the paths of a file start at the file's directory, so that the
 // server serves the same from wherever it is started.
 func (l *loader) resolve(dir string) {
-	for _, path := range []*string{&l.config.Server.DocumentRoot, &l.config.PHP.INIFile} {
+	for _, path := range []*string{&l.config.Server.DocumentRoot, &l.config.Server.PIDFile, &l.config.PHP.INIFile} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}

@@ -1,6 +1,7 @@
 // Ephpm serves PHP applications over HTTP and WebSocket. This command turns a
 // command line, the environment and a TOML file into one server.Config and runs
-// a server.Server with it.
+// a server.Server with it. It is also PHP's own command line (php.go), as
+// ephpm php or by a link to it that is named php.
 //
 // Exit status: 0 after a graceful stop, 1 for what went wrong, 2 for a command
 // line that makes no sense. A second SIGINT or SIGTERM during a graceful stop
@@ -20,7 +21,9 @@ import (
 
 const usage = `Usage:
   ephpm serve [-c FILE] [-l ADDR] [-d DIR] [-v]   serve until SIGTERM or SIGINT
+  ephpm reload [-c FILE]                          let the running server take up new code
   ephpm config check [-c FILE]                    check a configuration and exit
+  ephpm php [ARGS]                                run PHP as php-cli does; -h there
   ephpm version                                   print the versions
   ephpm help                                      print this
 
@@ -36,6 +39,9 @@ ephpm.toml.example.
 `
 
 func main() {
+	if server.CalledPHP(os.Args[0]) {
+		os.Exit(php(os.Args[0], os.Args[1:], os.Stderr))
+	}
 	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
@@ -48,11 +54,15 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	switch command {
 	case "serve":
 		return serve(args, environ, stderr)
+	case "reload":
+		return reload(args, environ, stdout, stderr)
 	case "config":
 		if len(args) > 0 && args[0] == "check" {
 			return checkConfig(args[1:], environ, stdout, stderr)
 		}
 		return misuse(stderr, "ephpm config has one command: check")
+	case "php":
+		return php(os.Args[0], args, stderr)
 	case "version", "-version", "--version":
 		b := server.Build()
 		fmt.Fprintf(stdout, "ephpm %s\nPHP %s\n%s\n", b.Version, b.PHP, b.Go)
@@ -66,8 +76,11 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	if advice, ok := plannedCommands[command]; ok {
 		return misuse(stderr, fmt.Sprintf("ephpm %s is not available in this version; %s", command, advice))
 	}
+	if isForPHP(append([]string{command}, args...)) {
+		return php(os.Args[0], append([]string{command}, args...), stderr)
+	}
 	text := fmt.Sprintf("unknown command %q", command)
-	if near := nearest(command, []string{"serve", "config", "version", "help"}); near != "" {
+	if near := nearest(command, []string{"serve", "reload", "config", "version", "help"}); near != "" {
 		text += "; did you mean " + near + "?"
 	}
 	return misuse(stderr, text)

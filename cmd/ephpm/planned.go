@@ -35,7 +35,7 @@ var plannedKeys = map[string]string{
 	"php.worker_boot_timeout":          "remove the key",
 	"php.worker_populate_superglobals": "remove the key; they always are",
 	"php.worker_stream_threshold":      "remove the key",
-	"php.opcache":                      "set opcache.… in ini_overrides",
+	"php.opcache":                      "set opcache_revalidate, and opcache.… in ini_overrides",
 
 	"kv":            "remove the table and use an external Redis",
 	"cluster":       "remove the table",
@@ -63,7 +63,6 @@ func plannedKey(key string) (advice string, ok bool) {
 // have, with what to do instead.
 var plannedCommands = map[string]string{
 	"dev":       "use ephpm serve -d DIR",
-	"php":       "use the php command",
 	"kv":        "use redis-cli with an external Redis",
 	"install":   "write a unit for your service manager that runs ephpm serve",
 	"uninstall": "remove the unit by your service manager",
@@ -72,6 +71,6 @@ var plannedCommands = map[string]string{
 	"restart":   "use your service manager",
 	"status":    "use your service manager",
 	"logs":      "the log is on stderr",
-	"deploy":    "restart the server",
-	"cache":     "restart the server",
+	"deploy":    "use ephpm reload",
+	"cache":     "use ephpm reload",
 }

@@ -42,14 +42,31 @@ func serve(args, environ []string, stderr io.Writer) int {
 	defer wg.Wait()
 	defer untune()
 	wg.Go(func() { server.TuneRuntime(tuned) })
-	s, err := server.New(c, log)
-	if err == nil {
-		err = s.Run(ctx)
-	}
-	if err != nil {
+	if err := serveUntil(ctx, c, log); err != nil {
 		return fail(stderr, err)
 	}
 	return 0
+}
+
+// serveUntil runs the server until ctx ends.
+func serveUntil(ctx context.Context, c server.Config, log *slog.Logger) error {
+	s, err := server.New(c, log)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { reloadOnHangUp(ctx, s, log) })
+	if c.Server.PIDFile != "" {
+		remove, err := writePID(c.Server.PIDFile)
+		if err != nil {
+			log.Error("ephpm reload will not find this server", "error", err)
+		}
+		defer remove()
+	}
+	return s.Run(ctx)
 }
 
 // newLog returns the logger that everything gets. The level was checked.

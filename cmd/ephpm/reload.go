@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"ephpm/server"
+)
+
+// reload tells the server that wrote the configuration's pid_file to take up new
+// code.
+func reload(args, environ []string, stdout, stderr io.Writer) int {
+	r := request{environ: environ}
+	flags := newFlags("reload")
+	configFlag(flags, &r)
+	if status, ok := parseFlags(flags, args, stderr); !ok {
+		return status
+	}
+	c, _, err := load(r)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	pid, err := readPID(c.Server.PIDFile)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
+		return fail(stderr, fmt.Errorf("process %d of %s: %w", pid, c.Server.PIDFile, err))
+	}
+	fmt.Fprintf(stdout, "told process %d; its log says how it went\n", pid)
+	return 0
+}
+
+// reloadOnHangUp reloads at each SIGHUP until ctx ends.
+func reloadOnHangUp(ctx context.Context, s *server.Server, log *slog.Logger) {
+	signals := make(chan os.Signal, 1) // one that waits is enough
+	signal.Notify(signals, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	for {
+		select {
+		case <-signals:
+			log.Info("reloading PHP")
+			if err := s.Reload(); err != nil {
+				log.Error("not reloaded, all stays as it was", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// writePID writes the process id so that nobody reads half of it. remove deletes
+// the file, unless another server has written it since.
+func writePID(file string) (remove func(), err error) {
+	text := []byte(strconv.Itoa(os.Getpid()) + "\n")
+	temporary := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".new")
+	if err := os.WriteFile(temporary, text, 0o644); err != nil {
+		return func() {}, fmt.Errorf("server.pid_file: %w", err)
+	}
+	if err := os.Rename(temporary, file); err != nil {
+		return func() {}, fmt.Errorf("server.pid_file: %w", err)
+	}
+	return func() {
+		if now, err := os.ReadFile(file); err == nil && bytes.Equal(now, text) {
+			_ = os.Remove(file) // it may have gone already
+		}
+	}, nil
+}
+
+func readPID(file string) (int, error) {
+	if file == "" {
+		return 0, errors.New("server.pid_file is not set, so the server cannot be found: set it and restart, or send SIGHUP to its process")
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, fmt.Errorf("no server is running: there is no %s", file)
+	}
+	if err != nil {
+		return 0, err
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text)))
+	if err != nil || pid <= 1 {
+		return 0, fmt.Errorf("%s does not hold a process id", file)
+	}
+	return pid, nil
+}
