@@ -43,6 +43,22 @@ func (m machine) workers(c PHPConfig) (least, most int) {
 	return min(least, most), most
 }
 
+// An opcache is how large OPcache's shared memory is made.
+type opcache struct {
+	memory  int64 // in bytes
+	strings int64 // of these for strings that scripts share
+	files   int64 // how many scripts it may hold
+}
+
+// opcache derives it: a sixteenth of the memory, from 64 MiB, which holds a
+// WordPress, to 512. It is only address space until scripts fill it. A script
+// takes 30 KiB or so, and its strings an eighth of that.
+func (m machine) opcache() opcache {
+	const mib, script = 1 << 20, 10 << 10 // at the least
+	memory := min(max(64, m.memory/16/mib), 512)
+	return opcache{memory: memory * mib, strings: memory / 8 * mib, files: memory * mib / script}
+}
+
 // grantedMemory is the least of the machine's memory and the limits of the
 // cgroups that this process is in.
 func grantedMemory(root fs.FS) int64 {

@@ -1,9 +1,23 @@
 package server
 
 import (
+	"math"
 	"testing"
 	"testing/fstest"
 )
+
+func TestOPcacheFollowsTheMemory(t *testing.T) {
+	for memory, want := range map[int64]opcache{
+		256 << 20:     {64 << 20, 8 << 20, 6553},
+		2 << 30:       {128 << 20, 16 << 20, 13107},
+		64 << 30:      {512 << 20, 64 << 20, 52428},
+		math.MaxInt64: {512 << 20, 64 << 20, 52428},
+	} {
+		if got := (machine{2, memory}).opcache(); got != want {
+			t.Errorf("with %v: %+v, want %+v", Size(memory), got, want)
+		}
+	}
+}
 
 func TestWorkersFollowTheMachine(t *testing.T) {
 	const gib = 1 << 30

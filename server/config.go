@@ -223,7 +223,7 @@ type PHPConfig struct {
 	MaxExecutionTime Duration `toml:"max_execution_time"`
 	// OPcacheRevalidate is how long OPcache believes that a file did not
 	// change, in whole seconds; zero looks at each request. Never means until
-	// the server is restarted.
+	// Reload.
 	OPcacheRevalidate Revalidate `toml:"opcache_revalidate"`
 	// INIFile replaces the system's php.ini. A relative path in a configuration
 	// file starts at that file's directory. Empty means the system's.

@@ -37,7 +37,7 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 	if err := run.body.read(w, r, s.maxBody, s.stall); err != nil {
 		return s.failBody(w, r, v, err)
 	}
-	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.path, bodyLen: run.body.length}
+	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.path, env: s.env, bodyLen: run.body.length}
 	run.vars = c.appendTo(run.vars[:0])
 	run.request = phpbridge.Request{
 		ID:      v.id,
@@ -137,21 +137,32 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// phpSettings are the ini settings that follow from the configuration. One limit
-// rules request bodies: PHP's own, which would drop a form in silence, are set to
-// max_body_size (0 is "no limit" for both), unless ini_overrides says otherwise.
-func phpSettings(c Config) []phpbridge.INI {
+// phpSettings are the ini settings that follow from the configuration and the
+// machine; ini_overrides comes last and beats them. One limit rules request bodies:
+// PHP's own, which would drop a form in silence, are set to max_body_size (0 is "no
+// limit" for both).
+func phpSettings(c Config, have machine) []phpbridge.INI {
 	var ini []phpbridge.INI
+	set := func(name string, value int64) {
+		ini = append(ini, phpbridge.INI{Name: name, Value: strconv.FormatInt(value, 10)})
+	}
 	if c.PHP.MemoryLimit != "" {
 		ini = append(ini, phpbridge.INI{Name: "memory_limit", Value: c.PHP.MemoryLimit})
 	}
-	seconds := int64(time.Duration(c.PHP.MaxExecutionTime) / time.Second)
-	body := strconv.FormatInt(int64(c.Server.Request.MaxBodySize), 10)
-	ini = append(ini,
-		phpbridge.INI{Name: "max_execution_time", Value: strconv.FormatInt(seconds, 10)},
-		phpbridge.INI{Name: "post_max_size", Value: body},
-		phpbridge.INI{Name: "upload_max_filesize", Value: body},
-	)
+	set("max_execution_time", int64(time.Duration(c.PHP.MaxExecutionTime)/time.Second))
+	set("post_max_size", int64(c.Server.Request.MaxBodySize))
+	set("upload_max_filesize", int64(c.Server.Request.MaxBodySize))
+
+	cache := have.opcache()
+	set("opcache.memory_consumption", cache.memory>>20)
+	set("opcache.interned_strings_buffer", cache.strings>>20)
+	set("opcache.max_accelerated_files", cache.files)
+	if every := c.PHP.OPcacheRevalidate; every == Never {
+		set("opcache.validate_timestamps", 0)
+	} else {
+		set("opcache.validate_timestamps", 1)
+		set("opcache.revalidate_freq", int64(time.Duration(every)/time.Second))
+	}
 	for _, o := range c.PHP.INIOverrides {
 		ini = append(ini, phpbridge.INI(o))
 	}

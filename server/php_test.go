@@ -54,3 +54,33 @@ func TestBegunResponseIsCut(t *testing.T) {
 		t.Errorf("read %q, %v; want half a response and an error", b, err)
 	}
 }
+
+func TestSettingsOfPHP(t *testing.T) {
+	settings := func(c Config) map[string]string {
+		m := map[string]string{}
+		for _, ini := range phpSettings(c, machine{2, 2 << 30}) {
+			m[ini.Name] = ini.Value // a later one wins, as in PHP
+		}
+		return m
+	}
+	c := DefaultConfig()
+	check := func(want map[string]string) {
+		t.Helper()
+		got := settings(c)
+		for name, value := range want {
+			if got[name] != value {
+				t.Errorf("%s = %q, want %q", name, got[name], value)
+			}
+		}
+	}
+	check(map[string]string{
+		"memory_limit": "128M", "max_execution_time": "30", "post_max_size": "10485760", "upload_max_filesize": "10485760",
+		"opcache.memory_consumption": "128", "opcache.interned_strings_buffer": "16", "opcache.max_accelerated_files": "13107",
+		"opcache.validate_timestamps": "1", "opcache.revalidate_freq": "2",
+	})
+	c.PHP.OPcacheRevalidate = Never
+	c.PHP.INIOverrides = []INI{{"opcache.memory_consumption", "9"}}
+	check(map[string]string{"opcache.validate_timestamps": "0", "opcache.memory_consumption": "9"})
+	c.PHP.OPcacheRevalidate, c.PHP.MemoryLimit = 0, ""
+	check(map[string]string{"opcache.validate_timestamps": "1", "opcache.revalidate_freq": "0", "memory_limit": ""})
+}

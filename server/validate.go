@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -270,6 +271,10 @@ func (k *checks) php(p PHPConfig) {
 	if time.Duration(p.MaxExecutionTime)%time.Second != 0 {
 		k.add("php.max_execution_time", "%v is not in whole seconds, which is all PHP can count", p.MaxExecutionTime)
 	}
+	if r := p.OPcacheRevalidate; r != Never && time.Duration(r)%time.Second != 0 {
+		k.add("php.opcache_revalidate", "%v is not in whole seconds, which is all OPcache can count", r)
+	}
+	k.env(p.Env)
 	if p.INIFile != "" {
 		k.readable("php.ini_file", p.INIFile)
 	}
@@ -287,6 +292,25 @@ func (k *checks) php(p PHPConfig) {
 		k.add("php.sapi_name", `%q is not a name such as "ephpm"`, p.SAPIName)
 	}
 }
+
+// env checks that no variable can pass for one that the server or PHP sets.
+func (k *checks) env(env Env) {
+	const key = "php.env"
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		switch upper := strings.ToUpper(name); {
+		case !variable.MatchString(name):
+			k.add(key, "%q is not the name of a variable; want letters, digits and underscores", name)
+		case strings.HasPrefix(upper, "HTTP_"):
+			k.add(key, "%s would pass for a request header; take another name", name)
+		case slices.Contains(ownVars, upper):
+			k.add(key, "%s is set by the server for each request; take another name", name)
+		case strings.ContainsRune(env[name], 0):
+			k.add(key, "the value of %s has a NUL in it", name)
+		}
+	}
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 var memoryLimit = regexp.MustCompile(`^(-1|[0-9]+[KMGkmg]?)?$`)
 

@@ -3,8 +3,10 @@ package server
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,6 +112,35 @@ func duration(v any, unit time.Duration) (time.Duration, error) {
 	return 0, fmt.Errorf(`want a time: %s, or a string such as "1500ms"`, unitName)
 }
 
+// Revalidate is a time in whole seconds, or Never. In a file it is an integer, a
+// string with a unit, or "never".
+type Revalidate time.Duration
+
+// Never is longer than any server runs.
+const Never Revalidate = math.MaxInt64
+
+// UnmarshalTOML sets the time from an integer or a string.
+func (r *Revalidate) UnmarshalTOML(v any) error {
+	if v == "never" {
+		*r = Never
+		return nil
+	}
+	n, err := duration(v, time.Second)
+	if err != nil {
+		return fmt.Errorf(`%w, or "never"`, err)
+	}
+	*r = Revalidate(n)
+	return nil
+}
+
+// String returns the time as time.Duration does, or "never".
+func (r Revalidate) String() string {
+	if r == Never {
+		return "never"
+	}
+	return time.Duration(r).String()
+}
+
 // Workers is a number of workers. In a file it is an integer or "auto", which
 // is 0: derived from the machine.
 type Workers int
@@ -167,4 +198,25 @@ func pair(v any, example string) (first, second string, err error) {
 		return "", "", errors.New("want a pair of strings " + example)
 	}
 	return first, second, nil
+}
+
+// Env are environment variables by name. In a file it is a table of strings.
+type Env map[string]string
+
+// UnmarshalTOML sets the variables from a table.
+func (e *Env) UnmarshalTOML(v any) error {
+	table, ok := v.(map[string]any)
+	if !ok {
+		return errors.New(`want a table such as { APP_ENV = "prod" }`)
+	}
+	all := Env{}
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		value, ok := table[name].(string)
+		if !ok {
+			return fmt.Errorf("%s: want a string", name)
+		}
+		all[name] = value
+	}
+	*e = all
+	return nil
 }

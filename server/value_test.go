@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,46 @@ func TestWorkersIsANumberOrAuto(t *testing.T) {
 		if err := got.UnmarshalTOML(in); err == nil || !strings.Contains(err.Error(), "auto") || got != 7 {
 			t.Errorf("Workers of %v = %d, %v, want an error that names auto", in, got, err)
 		}
+	}
+}
+
+func TestRevalidateIsATimeOrNever(t *testing.T) {
+	for in, want := range map[any]Revalidate{int64(4): 4e9, int64(0): 0, "1m": 60e9, "never": Never} {
+		got := Revalidate(7)
+		if err := got.UnmarshalTOML(in); err != nil || got != want {
+			t.Errorf("Revalidate of %v = %v, %v, want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []any{"4", "always", 1.5, true, []any{}, map[string]any{}} {
+		got := Revalidate(7)
+		if err := got.UnmarshalTOML(in); err == nil || !strings.Contains(err.Error(), "never") || got != 7 {
+			t.Errorf("Revalidate of %v = %d, %v, want an error that names never", in, got, err)
+		}
+	}
+	if got := Never.String() + " " + Revalidate(2e9).String(); got != "never 2s" {
+		t.Errorf("printed as %q", got)
+	}
+}
+
+func TestEnvIsATableOfStrings(t *testing.T) {
+	got := Env{"OLD": "1"}
+	if err := got.UnmarshalTOML(map[string]any{"A": "1", "B": ""}); err != nil || !maps.Equal(got, Env{"A": "1", "B": ""}) {
+		t.Errorf("Env = %v, %v", got, err)
+	}
+	for _, in := range []any{"A=1", []any{}, nil, map[string]any{"A": int64(1)}, map[string]any{"A": map[string]any{}}} {
+		if err := new(Env).UnmarshalTOML(in); err == nil {
+			t.Errorf("Env of %v was accepted", in)
+		}
+	}
+}
+
+func TestSendfileRootIsAPairOfStrings(t *testing.T) {
+	var got SendfileRoot
+	if err := got.UnmarshalTOML([]any{"/p/", "/srv"}); err != nil || got != (SendfileRoot{"/p/", "/srv"}) {
+		t.Errorf("SendfileRoot = %v, %v", got, err)
+	}
+	if err := got.UnmarshalTOML("/srv"); err == nil || !strings.Contains(err.Error(), "/protected/") {
+		t.Errorf("SendfileRoot of a string: %v, want an example", err)
 	}
 }
 

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +13,29 @@ import (
 // software is SERVER_SOFTWARE.
 var software = "ephpm/" + version()
 
+// ownVars are the names that the server and PHP set for a request, apart from
+// those of header fields. No other variable may have one of them.
+var ownVars = []string{
+	"AUTH_TYPE", "CONTENT_LENGTH", "CONTENT_TYPE", "DOCUMENT_ROOT", "DOCUMENT_URI", "GATEWAY_INTERFACE", "HTTPS",
+	"PATH_INFO", "PATH_TRANSLATED", "PHP_SELF", "QUERY_STRING", "REDIRECT_STATUS", "REMOTE_ADDR", "REMOTE_HOST",
+	"REMOTE_IDENT", "REMOTE_PORT", "REMOTE_USER", "REQUEST_ID", "REQUEST_METHOD", "REQUEST_SCHEME", "REQUEST_URI",
+	"SCRIPT_FILENAME", "SCRIPT_NAME", "SERVER_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "SERVER_SOFTWARE",
+
+	"ARGC", "ARGV", "PHP_AUTH_DIGEST", "PHP_AUTH_PW", "PHP_AUTH_USER", "REQUEST_TIME", "REQUEST_TIME_FLOAT", // by PHP
+
+	"WS_CLOSE_CAUSE", "WS_CLOSE_CODE", "WS_CLOSE_REASON", "WS_CONNECTION_ID", "WS_DURATION_MS", "WS_EVENT", "WS_OPCODE",
+	"WS_SAME_ORIGIN",
+}
+
+// envVars are the configured variables, in front of all others: those win.
+func envVars(env Env) phpbridge.Vars {
+	var v phpbridge.Vars
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		v = v.Add(name, env[name])
+	}
+	return v
+}
+
 // cgi is what the CGI variables of one request are made of.
 type cgi struct {
 	request *http.Request
@@ -18,7 +43,8 @@ type cgi struct {
 	target  target
 	route   *route
 	root    string // DOCUMENT_ROOT
-	bodyLen int64  // of the body that was read; -1 when there is none
+	env     phpbridge.Vars
+	bodyLen int64 // of the body that was read; -1 when there is none
 }
 
 // appendTo appends the variables of RFC 3875 §4.1 and those that web servers add.
@@ -28,6 +54,7 @@ func (c *cgi) appendTo(v phpbridge.Vars) phpbridge.Vars {
 	r, p := c.request, peerOf(c.request)
 	script := c.route.script
 
+	v = append(v, c.env...)
 	v = v.Add("GATEWAY_INTERFACE", "CGI/1.1")
 	v = v.Add("SERVER_SOFTWARE", software)
 	v = v.Add("SERVER_PROTOCOL", r.Proto)

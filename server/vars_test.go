@@ -2,11 +2,14 @@ package server
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -66,6 +69,32 @@ func TestVariablesOfARewrittenRequest(t *testing.T) {
 	} {
 		if got, ok := pool.vars[name]; !ok || got != want {
 			t.Errorf("%s = %q (present: %v), want %q", name, got, ok, want)
+		}
+	}
+}
+
+func TestEnvComesFirst(t *testing.T) {
+	pool := &fakePool{}
+	s := newTest(t, files(t, "s.php"), pool, func(c *Config) { c.PHP.Env = Env{"APP_ENV": "prod", "SCRIPT_NAME": "forged"} })
+	get(s, "/s.php")
+	if pool.vars["APP_ENV"] != "prod" || pool.vars["SCRIPT_NAME"] != "/s.php" {
+		t.Errorf("APP_ENV is %q, SCRIPT_NAME %q", pool.vars["APP_ENV"], pool.vars["SCRIPT_NAME"])
+	}
+}
+
+// A variable that the server sets cannot be configured.
+func TestOwnVariablesAreKnown(t *testing.T) {
+	pool := &fakePool{}
+	s := newTest(t, files(t, "s.php"), pool)
+	r := httptest.NewRequest("POST", "/", nil)
+	r.RequestURI, r.TLS = "/s.php/x", &tls.ConnectionState{}
+	s.ServeHTTP(httptest.NewRecorder(), r)
+	if pool.vars["HTTPS"] == "" {
+		t.Fatal("the request was not as it should be")
+	}
+	for name := range pool.vars {
+		if !strings.HasPrefix(name, "HTTP_") && !slices.Contains(ownVars, name) {
+			t.Errorf("%s is set but not among ownVars", name)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -193,6 +194,30 @@ func TestATableThatIsAValueIsToldSo(t *testing.T) {
 	inDir(t, "server = 1\n")
 	if _, _, err := load(request{}); err == nil || err.Error() != "ephpm.toml:1: server: is a table; its keys go below a line [server]" {
 		t.Errorf("load = %v", err)
+	}
+}
+
+func TestEnvIsATableInEveryForm(t *testing.T) {
+	for _, source := range []string{
+		"[php]\nenv = { APP_ENV = \"prod\", B = \"\" }\n",
+		"[php.env]\nAPP_ENV = \"prod\"\nB = \"\"\n",
+		"php.env.APP_ENV = \"prod\"\nphp.env.B = \"\"\n",
+	} {
+		inDir(t, source)
+		if c := mustLoad(t, request{}); !maps.Equal(c.PHP.Env, server.Env{"APP_ENV": "prod", "B": ""}) {
+			t.Errorf("%s gives %v", source, c.PHP.Env)
+		}
+	}
+	for source, want := range map[string]string{
+		"[php]\nenv = 'A=1'\n":     `ephpm.toml:2: php.env: want a table such as { APP_ENV = "prod" }`,
+		"[php]\nenv = ['A=1']\n":   `ephpm.toml:2: php.env: want a table such as { APP_ENV = "prod" }; got a list`,
+		"[php.env]\nA = 1\n":       `ephpm.toml:1: php.env: A: want a string`,
+		"[php.env]\nHTTP_X = ''\n": `ephpm.toml:1: php.env: HTTP_X would pass for a request header; take another name`,
+	} {
+		inDir(t, source)
+		if _, _, err := load(request{}); err == nil || err.Error() != want {
+			t.Errorf("%s gives %v, want %s", source, err, want)
+		}
 	}
 }
 

@@ -16,6 +16,18 @@ type entry struct {
 	entries map[string]*entry
 }
 
+// plain returns a table's values without their lines.
+func (e *entry) plain() any {
+	if e.entries == nil {
+		return e.value
+	}
+	values := make(map[string]any, len(e.entries))
+	for key, below := range e.entries {
+		values[key] = below.plain()
+	}
+	return values
+}
+
 // parse reads TOML. An error says what is wrong and on which line, as
 // "3: expected …".
 func parse(source string) (*entry, error) {

@@ -73,7 +73,7 @@ func unknownVariable(key string, s settings) error {
 	return errors.New("unknown key; ephpm.toml.example lists them all")
 }
 
-// setText stores a value that is text: a list is JSON, and only the type of the
+// setText stores a value that is text: a list or a table is JSON, and only the type of the
 // place tells a number from a string.
 func setText(place reflect.Value, text string) error {
 	_, own := asUnmarshaler(place)
@@ -84,6 +84,12 @@ func setText(place reflect.Value, text string) error {
 			return err
 		}
 		return set(place, list)
+	case kind == reflect.Map:
+		var table map[string]any
+		if err := json.Unmarshal([]byte(text), &table); err != nil || table == nil {
+			return fmt.Errorf(`want a JSON object such as {"APP_ENV": "prod"}; got %q`, text)
+		}
+		return set(place, table)
 	case kind == reflect.Bool:
 		b, err := strconv.ParseBool(text)
 		if err != nil {

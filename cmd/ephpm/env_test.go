@@ -30,6 +30,8 @@ func TestEnvironmentReadsEveryKind(t *testing.T) {
 		"EPHPM_PHP__MEMORY_LIMIT=1234",
 		"EPHPM_PHP__INI_FILE=",
 		`EPHPM_PHP__INI_OVERRIDES=[["display_errors", "Off"]]`,
+		`EPHPM_PHP__ENV={"APP_ENV": "prod"}`,
+		"EPHPM_PHP__OPCACHE_REVALIDATE=never",
 		"HOME=/root",
 	)
 	if len(notes)+len(mistakes) > 0 {
@@ -46,6 +48,8 @@ func TestEnvironmentReadsEveryKind(t *testing.T) {
 	want.PHP.Workers = 3
 	want.PHP.MemoryLimit = "1234" // a string key stays a string
 	want.PHP.INIOverrides = []server.INI{{Name: "display_errors", Value: "Off"}}
+	want.PHP.Env = server.Env{"APP_ENV": "prod"}
+	want.PHP.OPcacheRevalidate = server.Never
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("configuration\n%+v\nwant\n%+v", c, want)
 	}
@@ -62,6 +66,8 @@ func TestEnvironmentRefuses(t *testing.T) {
 		"EPHPM_SERVER__INDEX_FILES=null":          `EPHPM_SERVER__INDEX_FILES: want a JSON array such as ["a", "b"]; got "null"`,
 		"EPHPM_SERVER__INDEX_FILES=[1]":           "EPHPM_SERVER__INDEX_FILES: entry 1: want a string; got the integer 1",
 		"EPHPM_SERVER__INDEX_FILES=[] []":         `EPHPM_SERVER__INDEX_FILES: "[] []" has something behind the JSON array`,
+		`EPHPM_PHP__ENV=["A"]`:                    `EPHPM_PHP__ENV: want a JSON object such as {"APP_ENV": "prod"}; got "[\"A\"]"`,
+		`EPHPM_PHP__ENV={"A": 1}`:                 `EPHPM_PHP__ENV: A: want a string`,
 		"EPHPM_SERVER__WEBSOCKET__ENABLED=yes":    `EPHPM_SERVER__WEBSOCKET__ENABLED: want true or false; got "yes"`,
 		"EPHPM_SERVER__WEBSOCKET__SEND_QUEUE=1.5": `EPHPM_SERVER__WEBSOCKET__SEND_QUEUE: want an integer; got the string "1.5"`,
 		"EPHPM_SERVER__TIMEOUTS__IDLE=":           `EPHPM_SERVER__TIMEOUTS__IDLE: "" is not a time such as "2s" or "1500ms"`,

@@ -81,7 +81,9 @@ func asUnmarshaler(place reflect.Value) (unmarshaler, bool) {
 func set(place reflect.Value, v any) error {
 	if u, ok := asUnmarshaler(place); ok {
 		err := u.UnmarshalTOML(v)
-		if _, isText := v.(string); err != nil && !isText {
+		_, isText := v.(string)
+		_, isTable := v.(map[string]any)
+		if err != nil && !isText && (!isTable || place.Kind() != reflect.Map) {
 			return fmt.Errorf("%w; got %s", err, describe(v))
 		}
 		return err
