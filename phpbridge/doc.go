@@ -22,7 +22,7 @@
 //     body into it, and submit appends it to the queue of its class and wakes a
 //     worker if one sleeps (pool.go, memory.go).
 //  3. A worker claims the job by a compare-and-swap of its state (shared.c) and
-//     runs the script through PHP's SAPI (sapi.c).
+//     runs the script (script.c) through PHP's SAPI (sapi.c).
 //  4. What the script does comes back as records in a ring (record.c): headers,
 //     output, flush, a question for more of the body, a host call, a line for
 //     the log. The decoder (record.go) trusts none of it. The exchange acts on

@@ -3,6 +3,7 @@
 #include <ctype.h>
 
 #include "sapi.h"
+#include "variable.h"
 
 /* clang-format off */
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_finish, 0, 0, _IS_BOOL, 0)
@@ -59,15 +60,16 @@ static void spell_header(char *to, const char *from, size_t len)
 	}
 }
 
-static void add_request_header(
-	const char *name, size_t name_len, const char *value, size_t value_len, void *array)
+static void add_request_header(zval *array, const struct ephpm_variable *v)
 {
 	static const char prefix[] = "HTTP_";
 	const size_t prefix_len = sizeof(prefix) - 1;
+	const char *name = v->name;
+	size_t name_len = v->name_len;
 	char spelled[256];
 	bool known = !strcmp(name, "CONTENT_TYPE") || !strcmp(name, "CONTENT_LENGTH");
 
-	if (known && !value_len) {
+	if (known && !v->value_len) {
 		return; /* it is always there for CGI, the header was not */
 	}
 	if (!known) {
@@ -79,15 +81,19 @@ static void add_request_header(
 	}
 	if (name_len < sizeof(spelled)) {
 		spell_header(spelled, name, name_len);
-		add_assoc_stringl_ex(array, spelled, name_len, value, value_len);
+		add_assoc_stringl_ex(array, spelled, name_len, v->value, v->value_len);
 	}
 }
 
 static ZEND_FUNCTION(getallheaders)
 {
+	struct ephpm_variable v = {0};
+
 	ZEND_PARSE_PARAMETERS_NONE();
 	array_init(return_value);
-	ephpm_sapi_each_variable(add_request_header, return_value);
+	while (ephpm_variable_next(&v)) {
+		add_request_header(return_value, &v);
+	}
 }
 
 static ZEND_FUNCTION(apache_response_headers)

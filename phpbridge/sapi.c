@@ -1,71 +1,6 @@
 #include "sapi.h"
 
-#include <limits.h>
-#include <unistd.h>
-
-#include "limit.h"
-
-/* The variables that the SAPI layer itself needs. */
-struct request_vars {
-	const char *method, *query, *uri, *script, *type, *cookie, *authorization;
-};
-
-/* Steps through the variables of the current request. NULL name: no more. */
-struct var {
-	const char *name, *value;
-	size_t name_len, value_len;
-};
-
-static const uint8_t *next_var(const uint8_t *at, const uint8_t *end, struct var *v)
-{
-	uint16_t n;
-	uint32_t m;
-
-	if (end - at < EPHPM_VAR_HEADER) {
-		v->name = NULL;
-		return end;
-	}
-	memcpy(&n, at, sizeof(n));
-	memcpy(&m, at + sizeof(n), sizeof(m));
-	v->name = (const char *)at + EPHPM_VAR_HEADER;
-	v->name_len = n;
-	v->value = v->name + n + 1;
-	v->value_len = m;
-	return (const uint8_t *)v->value + m + 1;
-}
-
-static const uint8_t *vars_end(void)
-{
-	return ephpm_worker.work.request + ephpm_worker.work.job->vars_len;
-}
-
-void ephpm_sapi_each_variable(ephpm_variable_func *each, void *context)
-{
-	const uint8_t *at = ephpm_worker.work.request, *end = vars_end();
-	struct var v;
-
-	if (!ephpm_worker.in_request) {
-		return;
-	}
-	for (at = next_var(at, end, &v); v.name; at = next_var(at, end, &v)) {
-		each(v.name, v.name_len, v.value, v.value_len, context);
-	}
-}
-
-/* A later variable of the same name wins, as it does in $_SERVER. */
-static const char *find_var(const char *name, size_t len)
-{
-	const uint8_t *at = ephpm_worker.work.request, *end = vars_end();
-	const char *value = NULL;
-	struct var v;
-
-	for (at = next_var(at, end, &v); v.name; at = next_var(at, end, &v)) {
-		if (v.name_len == len && !memcmp(v.name, name, len)) {
-			value = v.value;
-		}
-	}
-	return value;
-}
+#include "variable.h"
 
 static size_t ephpm_ub_write(const char *str, size_t len)
 {
@@ -178,15 +113,14 @@ static size_t ephpm_read_post(char *buffer, size_t count)
 
 static char *ephpm_read_cookies(void)
 {
-	return (char *)find_var(ZEND_STRL("HTTP_COOKIE"));
+	return (char *)ephpm_variable_find(ZEND_STRL("HTTP_COOKIE"));
 }
 
 static void ephpm_register_variables(zval *array)
 {
-	struct var v;
-	const uint8_t *at = ephpm_worker.work.request, *end = vars_end();
+	struct ephpm_variable v = {0};
 
-	for (at = next_var(at, end, &v); v.name; at = next_var(at, end, &v)) {
+	while (ephpm_variable_next(&v)) {
 		size_t len = v.value_len;
 		if (sapi_module.input_filter(PARSE_SERVER, v.name, (char **)&v.value, len, &len)) {
 			php_register_variable_safe(v.name, v.value, len, array);
@@ -196,7 +130,7 @@ static void ephpm_register_variables(zval *array)
 
 static char *ephpm_getenv(const char *name, size_t len)
 {
-	return ephpm_worker.in_request ? (char *)find_var(name, len) : NULL;
+	return (char *)ephpm_variable_find(name, len);
 }
 
 static void ephpm_log_message(const char *message, int priority)
@@ -313,110 +247,4 @@ bool ephpm_sapi_startup(const struct ephpm_sapi_config *config)
 	}
 	sapi_module.name = (char *)config->name;
 	return true;
-}
-
-static void fill_request_info(const struct request_vars *v)
-{
-	SG(server_context) = &ephpm_worker;
-	SG(request_info).request_method = v->method;
-	SG(request_info).query_string = (char *)v->query;
-	SG(request_info).request_uri = (char *)v->uri;
-	SG(request_info).path_translated = (char *)v->script;
-	SG(request_info).content_type = v->type;
-	SG(request_info).content_length = ephpm_worker.work.job->body_len;
-	SG(request_info).cookie_data = (char *)v->cookie;
-	SG(request_info).proto_num = 1001;
-	SG(options) |= SAPI_OPTION_NO_CHDIR; /* enter_directory has done it */
-	SG(sapi_headers).http_response_code = 200;
-	php_handle_auth_data(v->authorization);
-}
-
-static void read_request_vars(struct request_vars *r)
-{
-	static const struct {
-		const char *name;
-		size_t len, offset;
-	} wanted[] = {
-		{ZEND_STRL("REQUEST_METHOD"), offsetof(struct request_vars, method)},
-		{ZEND_STRL("QUERY_STRING"), offsetof(struct request_vars, query)},
-		{ZEND_STRL("REQUEST_URI"), offsetof(struct request_vars, uri)},
-		{ZEND_STRL("SCRIPT_FILENAME"), offsetof(struct request_vars, script)},
-		{ZEND_STRL("CONTENT_TYPE"), offsetof(struct request_vars, type)},
-		{ZEND_STRL("HTTP_COOKIE"), offsetof(struct request_vars, cookie)},
-		{ZEND_STRL("HTTP_AUTHORIZATION"), offsetof(struct request_vars, authorization)},
-	};
-	struct var v;
-	const uint8_t *at = ephpm_worker.work.request, *end = vars_end();
-
-	for (at = next_var(at, end, &v); v.name; at = next_var(at, end, &v)) {
-		for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-			if (v.name_len == wanted[i].len && !memcmp(v.name, wanted[i].name, v.name_len)) {
-				*(const char **)((char *)r + wanted[i].offset) = v.value;
-				break;
-			}
-		}
-	}
-}
-
-/* Makes the script's directory the working directory, as PHP does for every
- * request; but not if it is still that, and without going back afterwards. */
-static void enter_directory(const char *script)
-{
-	char dir[PATH_MAX], now[PATH_MAX];
-	const char *slash = script ? strrchr(script, '/') : NULL;
-	size_t len = slash == script ? 1 : (size_t)(slash - script);
-
-	if (!slash || len >= sizeof(dir)) {
-		return;
-	}
-	memcpy(dir, script, len);
-	dir[len] = 0;
-	if ((!getcwd(now, sizeof(now)) || strcmp(now, dir)) && chdir(dir)) {
-		return; /* PHP will say that it cannot open the script */
-	}
-}
-
-/* An uncaught exception counts: PHP makes it a fatal error. */
-static bool had_fatal_error(void)
-{
-	const int fatal =
-		E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
-
-	return PG(last_error_message) && (PG(last_error_type) & fatal);
-}
-
-void ephpm_sapi_run(void)
-{
-	struct request_vars vars = {0};
-	uint8_t fatal = 0;
-
-	ephpm_worker.in_request = true;
-	ephpm_worker.finished = false;
-	read_request_vars(&vars);
-	fill_request_info(&vars);
-	enter_directory(vars.script);
-	ephpm_limit_begin();
-	zend_first_try
-	{
-		if (php_request_startup() == SUCCESS) {
-			zend_file_handle script;
-			zend_stream_init_filename(&script, vars.script ? vars.script : "");
-			script.primary_script = true;
-			php_execute_script(&script);
-			zend_destroy_file_handle(&script);
-		} else {
-			SG(sapi_headers).http_response_code = 500;
-		}
-	}
-	zend_end_try();
-	fatal = had_fatal_error();
-	php_request_shutdown(NULL);
-#ifdef ZEND_SIGNALS
-	/* Handlers are in place from the first request on: leave them there. */
-	SIGG(reset) = 0;
-#endif
-	ephpm_work_done(&ephpm_worker.work, ephpm_worker.slot);
-	ephpm_record_send(EPHPM_REC_END, &fatal, sizeof(fatal));
-	ephpm_worker.in_request = false;
-	ephpm_record_notify();
 }

@@ -14,19 +14,11 @@ struct ephpm_sapi_config {
 /* Starts PHP: php.ini, extensions, OPcache. */
 bool ephpm_sapi_startup(const struct ephpm_sapi_config *config);
 
-/* Runs the job in ephpm_worker.work from request start-up to shutdown. */
-void ephpm_sapi_run(void);
-
 /* Sends a record with the headers that PHP has collected. */
 void ephpm_sapi_send_headers(uint8_t record, int status);
 
 /* Completes the answer while the script goes on. False if it is complete. */
 bool ephpm_sapi_finish(void);
-
-/* Calls each for every CGI variable of the request. */
-typedef void ephpm_variable_func(
-	const char *name, size_t name_len, const char *value, size_t value_len, void *context);
-void ephpm_sapi_each_variable(ephpm_variable_func *each, void *context);
 
 /* The functions for PHP code. */
 extern const zend_function_entry ephpm_ws_functions[];   /* functions_ws.c */

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include "limit.h"
-#include "sapi.h"
+#include "record.h"
+#include "script.h"
 
 static void set_name(uint32_t slot)
 {
@@ -32,7 +33,7 @@ void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot)
 	ephpm_limit_start();
 
 	while (ephpm_shared_take(&ephpm_worker.shared, slot, &ephpm_worker.turn, &ephpm_worker.work)) {
-		ephpm_sapi_run();
+		ephpm_script_run();
 		__atomic_store_n(&me->job, 0, __ATOMIC_SEQ_CST);
 		uint64_t served = __atomic_add_fetch(&me->served, 1, __ATOMIC_SEQ_CST);
 		if (max && served >= max) {
