@@ -27,10 +27,11 @@ const heapFloor = 16 << 20
 
 // How GOMAXPROCS follows the load.
 const (
-	procsEvery = 50 * time.Millisecond
-	procsUp    = 0.8             // of the present ones in use: double them
-	procsDown  = 0.4             // of one fewer in use
-	procsCalm  = 2 * time.Second // for so long: one fewer
+	procsEvery = 50 * time.Millisecond  // looked at, with something to do
+	procsIdle  = 250 * time.Millisecond // and with nothing
+	procsUp    = 0.8                    // of the present ones in use: double them
+	procsDown  = 0.4                    // of one fewer in use
+	procsCalm  = 2 * time.Second        // for so long: one fewer
 )
 
 // A procs keeps GOMAXPROCS near what the front uses. A processor that the front
@@ -57,18 +58,24 @@ func (p *procs) follow(ctx context.Context) {
 	}
 	defer p.set(p.most)
 	p.set(1)
-	tick := time.NewTicker(procsEvery)
-	defer tick.Stop()
+	timer := time.NewTimer(procsEvery)
+	defer timer.Stop()
 	used, at := cpuTime(), time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-timer.C:
 		}
 		u, t := cpuTime(), time.Now()
-		p.look(float64(u-used)/float64(t.Sub(at)), t.Sub(at))
+		inUse := float64(u-used) / float64(t.Sub(at))
+		p.look(inUse, t.Sub(at))
 		used, at = u, t
+		if inUse < 0.05 {
+			timer.Reset(procsIdle)
+		} else {
+			timer.Reset(procsEvery)
+		}
 	}
 }
 
