@@ -16,7 +16,10 @@ package phpbridge
 */
 import "C"
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // PHPVersion returns the version of PHP that this program was built for. The
 // library that is loaded has the same major and minor number.
@@ -25,6 +28,11 @@ func PHPVersion() string { return C.PHP_VERSION }
 // library is the file name of libphp, as compat.h has it.
 func library() string {
 	return fmt.Sprintf("libphp%d.%d.so", C.PHP_MAJOR_VERSION, C.PHP_MINOR_VERSION)
+}
+
+// libraryAdvice says what to do when it cannot be loaded.
+func libraryAdvice() string {
+	return "Debian: apt-get install " + strings.TrimSuffix(library(), ".so") + "-embed"
 }
 
 // What other files need of wire.h.

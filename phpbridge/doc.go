@@ -8,7 +8,9 @@
 // binary again with a role in the environment; a C constructor (zygote.c) sees
 // it before the Go runtime starts and becomes the zygote, which starts PHP once
 // and forks. Its children are the workers (worker.c). Only the zygote loads
-// libphp (weak.h): front and tests run without it.
+// libphp (weak.h): front and tests run without it. The same way the program
+// becomes PHP's command line (CLICommand, cli.c), which has nothing to do with
+// the rest.
 //
 //	front ── control socket ──▶ zygote          fork into slot 3 · slot 3 died
 //	  ║                           │ fork

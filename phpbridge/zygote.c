@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "sapi.h"
 #include "trace.h"
 #include "worker.h"
@@ -317,5 +318,11 @@ __attribute__((constructor)) static void choose_role(int argc, char **argv)
 	if (role && !strcmp(role, "zygote")) {
 		restore_environment();
 		zygote_main(argc, argv);
+	} else if (role && !strcmp(role, "cli")) {
+		const char *binary = getenv(EPHPM_CLI_BINARY_VARIABLE);
+		binary = strdup(binary ? binary : "");
+		unsetenv(EPHPM_CLI_BINARY_VARIABLE);
+		restore_environment();
+		ephpm_cli_main(argc, argv, binary);
 	}
 }

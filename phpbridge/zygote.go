@@ -64,7 +64,7 @@ func startZygote(o *Options, m *memory, doorbell, stderr *os.File) (*zygote, err
 	cmd := exec.Command("/proc/self/exe")
 	// Room for the names of the workers in ps.
 	cmd.Args = []string{"ephpm: zygote" + strings.Repeat(" ", 19)}
-	cmd.Env = zygoteEnvironment(os.Environ())
+	cmd.Env = roleEnvironment(os.Environ(), "zygote")
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.ExtraFiles = []*os.File{theirs, m.file, doorbell}
 	// Signals for the terminal's process group are the front's.
@@ -97,8 +97,9 @@ func fileConn(fd int) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-// zygoteEnvironment names the role, and has the loader bring in libphp.
-func zygoteEnvironment(environ []string) []string {
+// roleEnvironment names the role that a start of this program shall have, and
+// has the loader bring in libphp. The new process removes both.
+func roleEnvironment(environ []string, role string) []string {
 	preload := ""
 	env := make([]string, 0, len(environ)+3)
 	for _, e := range environ {
@@ -113,7 +114,7 @@ func zygoteEnvironment(environ []string) []string {
 		libraries = preload + ":" + libraries
 	}
 	return append(env,
-		C.EPHPM_ROLE_VARIABLE+"=zygote",
+		C.EPHPM_ROLE_VARIABLE+"="+role,
 		C.EPHPM_PRELOAD_VARIABLE+"="+preload,
 		"LD_PRELOAD="+libraries)
 }
@@ -134,7 +135,7 @@ func (z *zygote) configure(o *Options) error {
 	case err != nil:
 		return errors.New("PHP ended while it started; its last messages are in the log")
 	case m.kind == C.EPHPM_MSG_FAILED:
-		return fmt.Errorf("%s (Debian: apt-get install lib%s-embed)", m.text, strings.TrimSuffix(strings.TrimPrefix(library(), "lib"), ".so"))
+		return fmt.Errorf("%s (%s)", m.text, libraryAdvice())
 	case m.kind != C.EPHPM_MSG_READY || len(m.text) < 2:
 		return fmt.Errorf("the zygote sent message %d instead of READY", m.kind)
 	}

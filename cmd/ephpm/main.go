@@ -80,7 +80,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return php(os.Args[0], append([]string{command}, args...), stderr)
 	}
 	text := fmt.Sprintf("unknown command %q", command)
-	if near := nearest(command, []string{"serve", "reload", "config", "version", "help"}); near != "" {
+	if near := nearest(command, []string{"serve", "reload", "config", "php", "version", "help"}); near != "" {
 		text += "; did you mean " + near + "?"
 	}
 	return misuse(stderr, text)

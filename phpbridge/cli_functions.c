@@ -1,0 +1,70 @@
+/* The functions that only the command line has, and those of a server, which
+ * are there but have none to talk to. */
+#include "cli_parts.h"
+#include "sapi.h"
+
+/* clang-format off */
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_set_title, 0, 1, _IS_BOOL, 0)
+	ZEND_ARG_TYPE_INFO(0, title, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_get_title, 0, 0, IS_STRING, 1)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_dl, 0, 1, _IS_BOOL, 0)
+	ZEND_ARG_TYPE_INFO(0, extension_filename, IS_STRING, 0)
+ZEND_END_ARG_INFO()
+/* clang-format on */
+
+PHP_FUNCTION(dl); /* in libphp, for the SAPIs that offer it */
+
+static ZEND_FUNCTION(cli_set_process_title)
+{
+	zend_string *title;
+
+	ZEND_PARSE_PARAMETERS_START(1, 1)
+		Z_PARAM_STR(title)
+	ZEND_PARSE_PARAMETERS_END();
+	ephpm_cli_title_set(ZSTR_VAL(title), ZSTR_LEN(title));
+	RETURN_TRUE;
+}
+
+static ZEND_FUNCTION(cli_get_process_title)
+{
+	ZEND_PARSE_PARAMETERS_NONE();
+	RETURN_STRING(ephpm_cli_title());
+}
+
+static ZEND_FUNCTION(detached)
+{
+	(void)execute_data;
+	(void)return_value;
+	zend_throw_error(NULL, "%s(): no running server is attached", get_active_function_name());
+}
+
+const zend_function_entry *ephpm_cli_functions(void)
+{
+	/* clang-format off */
+	static zend_function_entry functions[] = {
+		ZEND_FE(cli_set_process_title, arginfo_set_title)
+		ZEND_FE(cli_get_process_title, arginfo_get_title)
+		ZEND_NAMED_FE(dl, NULL, arginfo_dl)
+		ZEND_FE_END
+	};
+	/* clang-format on */
+
+	functions[2].handler = ZEND_FN(dl); /* not in the table: see weak.h */
+	return functions;
+}
+
+const zend_function_entry *ephpm_cli_detached_functions(void)
+{
+	static zend_function_entry functions[32];
+	const size_t room = sizeof(functions) / sizeof(functions[0]) - 1;
+
+	for (size_t i = 0; i < room && ephpm_ws_functions[i].fname; i++) {
+		functions[i] = ephpm_ws_functions[i];
+		functions[i].handler = ZEND_FN(detached);
+	}
+	return functions;
+}
