@@ -217,7 +217,7 @@ func (x *exchange) take(ctx context.Context, r record) error {
 	case recInform:
 		return x.inform(r.payload)
 	case recFinish:
-		x.finish()
+		x.finish(ctx)
 	case recNote:
 		return x.note(r.payload)
 	case recEnd:
@@ -260,8 +260,12 @@ func (x *exchange) inform(p []byte) error {
 
 // finish completes the answer. A WebSocket event has no client that waits for
 // one, and its end is the end of its script: the next message waits for it.
-func (x *exchange) finish() {
+func (x *exchange) finish(ctx context.Context) {
 	if x.request.Class != Page || x.gone {
+		return
+	}
+	if ctx.Err() != nil {
+		x.leave()
 		return
 	}
 	x.response.end()

@@ -7,14 +7,11 @@ static size_t ephpm_ub_write(const char *str, size_t len)
 	if (!ephpm_worker.in_request) {
 		return len; /* PHP's own start-up messages go to the log instead */
 	}
-	if (ephpm_worker.finished) {
-		return len;
-	}
 	if (ephpm_work_aborted(&ephpm_worker.work)) {
 		php_handle_aborted_connection();
-		return len;
+	} else if (!ephpm_worker.finished) {
+		ephpm_record_send(EPHPM_REC_OUTPUT, str, len);
 	}
-	ephpm_record_send(EPHPM_REC_OUTPUT, str, len);
 	return len;
 }
 
