@@ -12,6 +12,33 @@
 
 static struct ephpm_cli_options options;
 
+/* The Go runtime itself leaves SIGHUP and SIGINT ignored. */
+static const int signals[] = {SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM};
+#define SIGNALS (sizeof(signals) / sizeof(signals[0]))
+static bool ignored[SIGNALS];
+
+void ephpm_cli_note_signals(void)
+{
+	struct sigaction action;
+
+	for (size_t i = 0; i < SIGNALS; i++) {
+		ignored[i] = !sigaction(signals[i], NULL, &action) && action.sa_handler == SIG_IGN;
+	}
+}
+
+int ephpm_cli_restore_signals(void)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < SIGNALS; i++) {
+		if (ignored[i]) {
+			signal(signals[i], SIG_IGN);
+			n++;
+		}
+	}
+	return n;
+}
+
 /* The name that ps -o comm and pgrep show: php or ephpm, not "exe". */
 static void name_process(const char *called)
 {
@@ -59,7 +86,9 @@ void ephpm_cli_main(int argc, char **argv, const char *binary)
 	int status;
 
 	if (!php_module_startup) {
-		fprintf(stderr, "error: the PHP library " EPHPM_LIBPHP " cannot be loaded\n");
+		fprintf(stderr,
+			"error: the PHP library " EPHPM_LIBPHP
+			" cannot be loaded (Debian: apt-get install lib" EPHPM_PHP_NAME "-embed)\n");
 		exit(1);
 	}
 	name_process(argv[0]);

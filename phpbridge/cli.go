@@ -16,8 +16,8 @@ import (
 )
 
 // CLICommand returns what makes PHP's command line out of this process by
-// syscall.Exec: name is how this program was called, args are php-cli's. There
-// is an error when libphp is not there.
+// syscall.Exec, which must follow at once: name is how this program was called,
+// args are php-cli's. There is an error when libphp is not there.
 func CLICommand(name string, args []string) (path string, argv, env []string, err error) {
 	if err := findLibrary(); err != nil {
 		return "", nil, nil, err
@@ -26,6 +26,7 @@ func CLICommand(name string, args []string) (path string, argv, env []string, er
 	if !CalledPHP(name) {
 		name += " php" // for ps
 	}
+	C.ephpm_cli_restore_signals()
 	return "/proc/self/exe", append([]string{name}, args...), roleEnvironment(env, "cli"), nil
 }
 

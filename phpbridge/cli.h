@@ -8,4 +8,10 @@
 /* Runs what the command line asks for and ends the process. */
 void ephpm_cli_main(int argc, char **argv, const char *binary) __attribute__((noreturn));
 
+/* Notes which signals are ignored, before the Go runtime takes them over; and,
+ * when this process is about to be replaced, ignores them again: what a shell's
+ * trap or nohup wants of a program holds for scripts too. */
+void ephpm_cli_note_signals(void);
+int ephpm_cli_restore_signals(void); /* how many */
+
 #endif

@@ -25,10 +25,11 @@
 #error "a non-thread-safe (NTS) build of PHP is needed: each worker is a process"
 #endif
 
-/* The library's file name, as Debian has it. */
+/* The names of PHP and its library, as Debian has them. */
 #define EPHPM_TEXT_(x) #x
 #define EPHPM_TEXT(x) EPHPM_TEXT_(x)
-#define EPHPM_LIBPHP "libphp" EPHPM_TEXT(PHP_MAJOR_VERSION) "." EPHPM_TEXT(PHP_MINOR_VERSION) ".so"
+#define EPHPM_PHP_NAME "php" EPHPM_TEXT(PHP_MAJOR_VERSION) "." EPHPM_TEXT(PHP_MINOR_VERSION)
+#define EPHPM_LIBPHP "lib" EPHPM_PHP_NAME ".so"
 
 /* After a fork PHP 8.3 and later re-arm their own per-process timers. */
 #if PHP_VERSION_ID >= 80300

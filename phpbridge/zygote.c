@@ -325,4 +325,5 @@ __attribute__((constructor)) static void choose_role(int argc, char **argv)
 		restore_environment();
 		ephpm_cli_main(argc, argv, binary);
 	}
+	ephpm_cli_note_signals();
 }

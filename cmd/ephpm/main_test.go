@@ -73,3 +73,26 @@ func TestConfigCheck(t *testing.T) {
 		t.Errorf("config check of a missing file = %d, %q", status, stderr)
 	}
 }
+
+func TestIsForPHP(t *testing.T) {
+	inDir(t, "")
+	for line, want := range map[string]bool{
+		"ephpm.toml":         true, // any file
+		"ephpm.toml -x":      true,
+		"nosuch.php":         false,
+		".":                  false,
+		"-r 1;":              true,
+		"-n script.php":      true,
+		"-d a=b script.php":  true,
+		"-da=b script.php":   true,
+		"-d public":          false,
+		"-d":                 false,
+		"-l 127.0.0.1:8080":  false,
+		"-c ephpm.toml":      false,
+		"--document-root=/x": false,
+	} {
+		if got := isForPHP(strings.Fields(line)); got != want {
+			t.Errorf("isForPHP(%s) = %v, want %v", line, got, want)
+		}
+	}
+}
