@@ -1,6 +1,7 @@
 package phpbridge
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http/httptest"
@@ -162,4 +163,26 @@ func jobOf(p *Pool, r *Request) *job {
 		}
 	}
 	return nil
+}
+
+func TestCloseEndsARequestWhoseStateWasOverwritten(t *testing.T) {
+	p := testPool(t, nil)
+	r := script(t, `echo "x"; flush(); sleep(60);`)
+	w := &flushed{httptest.NewRecorder(), make(chan struct{}, 1)}
+	result := make(chan error, 1)
+	go func() {
+		_, err := p.Serve(context.Background(), w, r)
+		result <- err
+	}()
+	<-w.ch
+	jobOf(p, r).setState(0xdeadbeef)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Close(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Close returned %v, want context.Canceled", err)
+	}
+	var crash *CrashError
+	if err := <-result; !errors.As(err, &crash) {
+		t.Errorf("Serve returned %v, want a CrashError", err)
+	}
 }

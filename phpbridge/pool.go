@@ -1,7 +1,6 @@
 package phpbridge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"cmp"
 	"golang.org/x/sys/unix"
 )
 
@@ -225,75 +225,5 @@ func (p *Pool) kill(slot int, sig syscall.Signal) {
 	}
 	if err := z.kill(slot, generation, sig); err != nil {
 		p.log.Error("cannot kill a worker", "slot", slot, "error", err)
-	}
-}
-
-// Close refuses new requests and waits for those that run or wait. When ctx
-// ends it kills what is left. It returns when PHP has ended, and ctx.Err() if
-// it had to kill.
-func (p *Pool) Close(ctx context.Context) error {
-	p.mu.Lock()
-	if p.closing {
-		p.mu.Unlock()
-		return ErrClosed
-	}
-	p.closing = true
-	if p.idleLocked() {
-		p.signalIdle()
-	}
-	p.mu.Unlock()
-
-	var err error
-	select {
-	case <-p.idle:
-	case <-ctx.Done():
-		err = ctx.Err()
-		p.killAll()
-		<-p.idle
-	}
-	p.tails.Wait()
-	close(p.stop)
-	<-p.managed
-	p.stderr.close()
-	p.completer.close()
-	p.mu.Lock()
-	jobs := p.jobs
-	p.jobs, p.slots = nil, nil // Stats may still be asked
-	p.mu.Unlock()
-	for _, j := range jobs {
-		j.timer.Stop()
-	}
-	p.memory.close()
-	return err
-}
-
-// signalIdle needs mu.
-func (p *Pool) signalIdle() {
-	select {
-	case <-p.idle:
-	default:
-		close(p.idle)
-	}
-}
-
-// killAll ends every worker and lets those who wait for one go.
-func (p *Pool) killAll() {
-	p.mu.Lock()
-	for i := range p.backlogs {
-		b := &p.backlogs[i]
-		for _, w := range b.waiters {
-			close(w.job)
-		}
-		b.waiters = nil
-	}
-	for _, j := range p.jobs {
-		j.withdraw(ErrClosed)
-	}
-	if p.idleLocked() {
-		p.signalIdle()
-	}
-	p.mu.Unlock()
-	for i := range p.slots {
-		p.kill(i, syscall.SIGKILL)
 	}
 }
