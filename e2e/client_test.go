@@ -62,15 +62,24 @@ type wire struct {
 // takes longer than patience.
 func (a *app) connect() *wire {
 	a.t.Helper()
-	conn, err := net.Dial("tcp", a.Addr)
+	w, err := a.tryConnect()
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	return w
+}
+
+// tryConnect is connect for any goroutine.
+func (a *app) tryConnect() (*wire, error) {
+	conn, err := net.Dial("tcp", a.Addr)
+	if err != nil {
+		return nil, err
+	}
 	a.t.Cleanup(func() { _ = conn.Close() }) // may be closed already
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		a.t.Fatal(err)
+		return nil, err
 	}
-	return &wire{t: a.t, Conn: conn, in: bufio.NewReader(conn)}
+	return &wire{t: a.t, Conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
 // send writes bytes as they are.

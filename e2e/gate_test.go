@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -36,21 +37,29 @@ func newGate(t testing.TB) *gate {
 // wait returns when the script is at the gate.
 func (g *gate) wait() {
 	g.t.Helper()
+	if err := g.tryWait(); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// tryWait is wait for any goroutine.
+func (g *gate) tryWait() error {
 	err := eventually(func() (err error) {
 		// Without a reader it fails.
 		g.file, err = os.OpenFile(g.path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		return err
 	})
 	if err != nil {
-		g.t.Fatalf("no script came to the gate: %v", err)
+		return fmt.Errorf("no script came to the gate: %w", err)
 	}
+	return nil
 }
 
 // open lets the script go on. It must have been waited for.
 func (g *gate) open() {
 	g.t.Helper()
 	if err := g.file.Close(); err != nil {
-		g.t.Fatal(err)
+		g.t.Error(err)
 	}
 	g.file = nil
 }

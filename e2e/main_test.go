@@ -3,9 +3,11 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -24,6 +26,17 @@ func TestMain(m *testing.M) {
 	os.Exit(buildAndRun(m))
 }
 
+// lookAtSources opens every directory that the binary or a test may depend on. go
+// test remembers results, and knows only by this that they are of another binary.
+func lookAtSources() error {
+	return filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == "bin" || path != ".." && strings.HasPrefix(d.Name(), ".")) {
+			return fs.SkipDir
+		}
+		return err
+	})
+}
+
 func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "ephpm-e2e-")
 	if err != nil {
@@ -32,6 +45,10 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 
+	if err := lookAtSources(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
 	binary = filepath.Join(dir, "ephpm")
 	args := []string{"build", "-o", binary}
 	if raceEnabled {

@@ -26,8 +26,9 @@ func TestFlushStreams(t *testing.T) {
 	for i := range gates {
 		gates[i] = newGate(t)
 	}
+	client := http.Client{Timeout: patience}
 	hundred(t, func(i int) error {
-		resp, err := http.Get(fmt.Sprintf("%s/?i=%d&gate=%s", a.URL, i, gates[i].path))
+		resp, err := client.Get(fmt.Sprintf("%s/?i=%d&gate=%s", a.URL, i, gates[i].path))
 		if err != nil {
 			return err
 		}
@@ -40,7 +41,9 @@ func TestFlushStreams(t *testing.T) {
 		if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "He" {
 			return fmt.Errorf("first part %q, %v", first, err)
 		}
-		gates[i].wait()
+		if err := gates[i].tryWait(); err != nil {
+			return err
+		}
 		gates[i].open()
 		if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != fmt.Sprintf("llo %d", i) {
 			return fmt.Errorf("second part %q, %v", rest, err)
@@ -116,23 +119,23 @@ const goneScript = unbuffered + `
 	while (!connection_aborted()) { echo "x"; flush(); usleep(1000); }
 	file_put_contents($_GET['dir'] . '/on', "went on");`
 
-// leaveMidway starts goneScript and leaves after its first byte.
-func leaveMidway(t *testing.T, a *app, ignore int) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	w := a.connect()
-	w.send(getText(fmt.Sprintf("/?ignore=%d&dir=%s", ignore, dir)))
+// leaveMidway starts goneScript, which leaves its marks in dir, and leaves after
+// its first byte.
+func leaveMidway(a *app, ignore int, dir string) error {
+	w, err := a.tryConnect()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if _, err := io.WriteString(w, getText(fmt.Sprintf("/?ignore=%d&dir=%s", ignore, dir))); err != nil {
+		return err
+	}
 	resp, err := http.ReadResponse(w.in, nil)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if _, err := resp.Body.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	_, err = resp.Body.Read(make([]byte, 1))
+	return err
 }
 
 // waitFile waits until a file has the content.
@@ -156,7 +159,10 @@ func TestScriptEndsWhenItsClientHasGone(t *testing.T) {
 		TOML:  "[php]\nworkers = 1\n",
 		Files: map[string]string{"index.php": goneScript, "next.php": `<?php echo connection_status(), ignore_user_abort();`},
 	})
-	dir := leaveMidway(t, a, 0)
+	dir := t.TempDir()
+	if err := leaveMidway(a, 0, dir); err != nil {
+		t.Fatal(err)
+	}
 	waitFile(t, filepath.Join(dir, "end"), "aborted 1, status 1")
 	if _, body := a.get("/next.php"); body != "00" {
 		t.Errorf("the next request of the worker says %q, want a client that is there", body)
@@ -172,7 +178,10 @@ func TestScriptGoesOnWithIgnoreUserAbort(t *testing.T) {
 		TOML:  "[php]\nworkers = 1\n",
 		Files: map[string]string{"index.php": goneScript, "next.php": `<?php echo connection_status(), (int) ignore_user_abort();`},
 	})
-	dir := leaveMidway(t, a, 1)
+	dir := t.TempDir()
+	if err := leaveMidway(a, 1, dir); err != nil {
+		t.Fatal(err)
+	}
 	waitFile(t, filepath.Join(dir, "on"), "went on")
 	waitFile(t, filepath.Join(dir, "end"), "aborted 1, status 1")
 	if _, body := a.get("/next.php"); body != "00" {
@@ -186,10 +195,8 @@ func TestManyClientsLeave(t *testing.T) {
 		TOML:  metricsOn + "[php]\nworkers = 4\n",
 		Files: map[string]string{"index.php": goneScript, "next.php": `<?php echo $_GET['i'];`},
 	})
-	hundred(t, func(i int) error {
-		leaveMidway(t, a, i%2)
-		return nil
-	})
+	dir := t.TempDir()
+	hundred(t, func(i int) error { return leaveMidway(a, i%2, dir) })
 	a.waitMetric(`ephpm_php_workers{state="busy"}`, 0)
 	a.waitMetric(`ephpm_php_backlog{class="page"}`, 0)
 	hundred(t, func(i int) error {
