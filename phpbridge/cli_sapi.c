@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sapi.h"
+
 static const struct ephpm_cli_options *options;
 
 /* These cannot be set in php.ini, but by -d. */
@@ -157,6 +159,7 @@ static PHP_MINIT_FUNCTION(ephpm_cli)
 	zend_register_stringl_constant(
 		ZEND_STRL("PHP_BINARY"), options->binary, strlen(options->binary), flags, module_number);
 	zend_register_bool_constant(ZEND_STRL("PHP_CLI_PROCESS_TITLE"), true, flags, module_number);
+	ephpm_http_constants(module_number);
 	return SUCCESS;
 }
 
