@@ -35,14 +35,21 @@ func (w *response) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// begin takes down what the client is told.
+// begin takes down what the client is told. A script's Content-Length that is none
+// (RFC 9110 §8.6), such as "+7", or that is there twice is left out: net/http would
+// send it, and clients would not agree on where the response ends.
 func (w *response) begin(status int) {
 	w.status, w.announced = status, -1
-	if length := w.Header()["Content-Length"]; len(length) == 1 {
-		if n, err := strconv.ParseInt(length[0], 10, 64); err == nil && n >= 0 {
-			w.announced = n
-		}
+	length := w.Header()["Content-Length"]
+	if len(length) == 0 {
+		return
 	}
+	n, err := strconv.ParseUint(length[0], 10, 63)
+	if err != nil || len(length) > 1 {
+		delete(w.Header(), "Content-Length")
+		return
+	}
+	w.announced = int64(n)
 }
 
 // Write sends no more than was announced and says so by http.ErrContentLength.
