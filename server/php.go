@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -155,7 +156,9 @@ func phpSettings(c Config, have machine) []phpbridge.INI {
 
 	cache := have.opcache()
 	set("opcache.memory_consumption", cache.memory>>20)
-	set("opcache.interned_strings_buffer", cache.strings>>20)
+	if !slices.ContainsFunc(c.PHP.INIOverrides, func(o INI) bool { return o.Name == "opcache.memory_consumption" }) {
+		set("opcache.interned_strings_buffer", cache.strings>>20) // a part of the memory: PHP does not start without room for it
+	}
 	set("opcache.max_accelerated_files", cache.files)
 	if every := c.PHP.OPcacheRevalidate; every == Never {
 		set("opcache.validate_timestamps", 0)

@@ -80,7 +80,24 @@ func TestSettingsOfPHP(t *testing.T) {
 	})
 	c.PHP.OPcacheRevalidate = Never
 	c.PHP.INIOverrides = []INI{{"opcache.memory_consumption", "9"}}
-	check(map[string]string{"opcache.validate_timestamps": "0", "opcache.memory_consumption": "9"})
+	check(map[string]string{
+		"opcache.validate_timestamps": "0", "opcache.memory_consumption": "9",
+		"opcache.interned_strings_buffer": "", // might be more than 9
+	})
 	c.PHP.OPcacheRevalidate, c.PHP.MemoryLimit = 0, ""
 	check(map[string]string{"opcache.validate_timestamps": "1", "opcache.revalidate_freq": "0", "memory_limit": ""})
+}
+
+func TestLengthThatIsNoneIsNotAnnounced(t *testing.T) {
+	for _, lengths := range [][]string{{"+4"}, {"-4"}, {"x"}, {""}, {"4 "}, {"99999999999999999999"}, {"4", "4"}, {"4", "2"}} {
+		pool := &fakePool{run: func(_ context.Context, w http.ResponseWriter, _ *phpbridge.Request) error {
+			w.Header()["Content-Length"] = lengths
+			_, err := io.WriteString(w, "body")
+			return err
+		}}
+		r := get(newTest(t, files(t, "index.php"), pool), "/")
+		if r.Header["Content-Length"] != nil || text(t, r) != "body" {
+			t.Errorf("%q: %v, want the body without a length", lengths, r.Header)
+		}
+	}
 }
