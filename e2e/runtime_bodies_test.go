@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -209,6 +210,13 @@ func startBig(t *testing.T) *app {
 	t.Helper()
 	if raceEnabled {
 		t.Skip("takes minutes with the race detector")
+	}
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(os.TempDir(), &disk); err != nil {
+		t.Fatal(err)
+	}
+	if free := disk.Bavail * uint64(disk.Bsize); free < 3*twoGiB { // the front's copy and PHP's
+		t.Skipf("%s has only %d MiB left", os.TempDir(), free>>20)
 	}
 	return startApp(t, appOptions{
 		TOML:  "[server.request]\nmax_body_size = 0\n[php]\nworkers = 1\nmemory_limit = \"32M\"\nmax_execution_time = 0\n",

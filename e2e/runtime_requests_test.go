@@ -3,10 +3,13 @@ package e2e
 import (
 	"encoding/hex"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What a client sends arrives byte by byte, also what is no text.
@@ -169,4 +172,47 @@ func TestLengthThatIsNone(t *testing.T) {
 			t.Errorf("Content-Length %q: %v", length, err)
 		}
 	}
+}
+
+// The port is there before PHP is: who comes early waits and is served.
+func TestRequestsBeforePHPIsReadyAreServed(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{Files: map[string]string{"index.php": `<?php echo $_GET['i'];`}})
+	addr := a.Addr
+	a.Stop()
+	early := make(chan error)
+	for i := range 10 {
+		go func() { early <- askEarly(addr, i) }() // ends when the server answers, or with patience
+	}
+	a.options.Listen = addr
+	a.start()
+	for range 10 {
+		if err := <-early; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// askEarly asks as soon as somebody listens.
+func askEarly(addr string, i int) error {
+	var conn net.Conn
+	err := eventually(func() (err error) {
+		conn, err = net.Dial("tcp", addr)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, getText(fmt.Sprintf("/?i=%d", i), "Connection: close")); err != nil {
+		return err
+	}
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(conn)
+	if err == nil && (!strings.HasPrefix(string(answer), "HTTP/1.1 200 ") || !strings.HasSuffix(string(answer), fmt.Sprintf("\r\n\r\n%d", i))) {
+		err = fmt.Errorf("%q", answer)
+	}
+	return err
 }
