@@ -18,7 +18,15 @@ modules=(
 	"php$php-mysql" "php$php-sqlite3" "php$php-xml" "php$php-zip"
 )
 run=("${build[@]}" "${modules[@]}")
-test=("${run[@]}" "php$php-cli" valgrind curl chromium)
+# The applications of the tests and a database, none of them with a service.
+# wordpress asks for some PHP and some web server: without a choice that would
+# be Apache. mini-httpd is the smallest, and listens on localhost only.
+apps=(
+	wordpress wordpress-theme-twentytwentythree phpmyadmin dbconfig-no-thanks
+	php-symfony-framework-bundle php-symfony-twig-bundle mariadb-server-core
+	"php$php" "php$php-cgi" mini-httpd
+)
+test=("${run[@]}" "${apps[@]}" "php$php-cli" valgrind curl chromium)
 lint=("${build[@]}" clang-format)
 bench=("${run[@]}" nginx-light "php$php-fpm" wrk)
 
