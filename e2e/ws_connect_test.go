@@ -111,7 +111,7 @@ func TestConnectQueuesAtMostTheQueue(t *testing.T) {
 
 func TestConnectOverTheTimeLimitIs504(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[server.timeouts]\nrequest = \"200ms\"\n")
+	a := startPlay(t, "[server.timeouts]\nrequest = \"200ms\"\nrequest_grace = 0\n")
 	head, body := a.curlUpgrade(events(`trail(getmypid()); sleep(600);`, ""))
 	if !strings.HasPrefix(head, "HTTP/1.1 504 ") || body != "504 Gateway Timeout\n" {
 		t.Errorf("connect that hangs: %s %q, want 504", firstOf(head, "\r\n"), body)

@@ -94,7 +94,7 @@ func TestDisconnectRunsOnce(t *testing.T) {
 
 func TestDisconnectOverTheTimeLimitIsKilled(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[server.timeouts]\nrequest = \"200ms\"\n")
+	a := startPlay(t, "[server.timeouts]\nrequest = \"200ms\"\nrequest_grace = 0\n")
 	a.join("", `trail(getmypid()); sleep(600);`).close()
 	a.wantGone(fromJSON[int](t, a.trail(1)[0]))
 	a.waitMetric(`ephpm_ws_event_failures_total{event="disconnect",reason="timeout"}`, 1)

@@ -176,7 +176,7 @@ func TestKilledWorkerKeepsTheSocket(t *testing.T) {
 // message behind it never runs beside it.
 func TestMessageOverTheTimeLimit(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[server.timeouts]\nrequest = \"300ms\"\n")
+	a := startPlay(t, "[server.timeouts]\nrequest = \"300ms\"\nrequest_grace = 0\n")
 	s := a.join("", "")
 	s.send(`trail(getmypid()); sleep(600);`)
 	s.send(`trail('the next message');`)
