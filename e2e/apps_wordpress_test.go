@@ -79,9 +79,13 @@ func wpLogin(b *tab, a *app) {
 }
 
 // wpPermalinks makes an address of the title of a post, which needs the fallback.
+// That there is one the installer found out, by a request to its own server.
 func wpPermalinks(b *tab, a *app) {
 	b.t.Helper()
 	b.visit(a.URL + "/wp-admin/options-permalink.php")
+	if got, want := b.value("#permalink_structure"), "/%year%/%monthnum%/%day%/%postname%/"; got != want {
+		b.t.Errorf("the installer chose the permalinks %q, want %q", got, want)
+	}
 	b.click("#custom_selection")
 	b.refill("#permalink_structure", "/%postname%/")
 	b.click("#submit")
