@@ -14,66 +14,81 @@ type backlog struct {
 	limit   int // held and waiting together
 }
 
-// A waiter gets a job, or learns by a closed channel that there will be none.
-type waiter struct{ job chan *job }
+// A waiter stands in line for a job. turn gets nil when its exchange has one and
+// is submitted, else why not.
+type waiter struct {
+	exchange *exchange
+	turn     chan error // has room for one
+}
 
-// acquire takes a job of the class, waiting at most until the deadline.
-func (p *Pool) acquire(ctx context.Context, class Class, deadline time.Time) (*job, error) {
-	b := &p.backlogs[class]
+// A handover is a job on its way to the next in line.
+type handover struct {
+	job *job
+	to  *waiter
+}
+
+// enter gets a job for the exchange and submits it, waiting in line for one
+// until busyAt at most.
+func (p *Pool) enter(ctx context.Context, x *exchange) error {
+	b := &p.backlogs[x.request.Class]
 	p.mu.Lock()
 	if p.closing {
 		p.mu.Unlock()
-		return nil, ErrClosed
+		return ErrClosed
 	}
 	if b.held+len(b.waiters) >= b.limit {
-		p.refused[class]++
 		p.mu.Unlock()
-		return nil, ErrBusy
+		return ErrBusy
 	}
 	if n := len(b.free); n > 0 && len(b.waiters) == 0 {
 		j := b.free[n-1]
 		b.free = b.free[:n-1]
 		b.held++
 		p.mu.Unlock()
-		return j, nil
+		err := p.place(x, j)
+		if err != nil {
+			p.release(j)
+		}
+		return err
 	}
-	w := &waiter{job: make(chan *job, 1)}
+	w := &waiter{x, make(chan error, 1)}
 	b.waiters = append(b.waiters, w)
 	p.mu.Unlock()
-	return p.await(ctx, b, w, class, deadline)
+	return p.await(ctx, b, w)
 }
 
-func (p *Pool) await(ctx context.Context, b *backlog, w *waiter, class Class, deadline time.Time) (*job, error) {
-	timer := time.NewTimer(time.Until(deadline))
+func (p *Pool) await(ctx context.Context, b *backlog, w *waiter) error {
+	timer := time.NewTimer(time.Until(w.exchange.busyAt))
 	defer timer.Stop()
-	var err error
+	var late error
 	select {
-	case j, ok := <-w.job:
-		if !ok {
-			return nil, ErrClosed
-		}
-		return j, nil
+	case err := <-w.turn:
+		return err
 	case <-ctx.Done():
-		err = ctx.Err()
+		late = ctx.Err()
 	case <-timer.C:
-		err = ErrBusy
+		late = ErrBusy
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	for i, other := range b.waiters {
 		if other == w {
 			b.waiters = append(b.waiters[:i], b.waiters[i+1:]...)
-			if err == ErrBusy {
-				p.refused[class]++
-			}
-			return nil, err
+			p.mu.Unlock()
+			return late
 		}
 	}
-	j, ok := <-w.job // it came in the same moment: use it
-	if !ok {
-		return nil, ErrClosed
+	p.mu.Unlock()
+	return <-w.turn // it came in the same moment: use it
+}
+
+// place writes the exchange's request into a job and submits it.
+func (p *Pool) place(x *exchange, j *job) error {
+	x.job = j
+	if err := x.begin(); err != nil {
+		return err
 	}
-	return j, nil
+	p.submit(x)
+	return nil
 }
 
 // release takes a job back that no worker has, and hands it on.
@@ -81,24 +96,25 @@ func (p *Pool) release(j *job) {
 	p.mu.Lock()
 	p.releaseLocked(j)
 	p.mu.Unlock()
+	p.handOver()
 }
 
+// releaseLocked is release for those who hold mu; they call handOver without it.
 func (p *Pool) releaseLocked(j *job) {
 	b := &p.backlogs[j.class]
 	j.setState(newJobState(j.generation, 0, stateFree))
 	j.label.set("", "", "")
 	j.death.Store(nil)
 	j.withdrawn.Store(nil)
-	j.orphan = false
+	j.orphan, j.lost = false, false
 	select {
 	case <-j.ready: // a token that nobody needs any more
 	default:
 	}
 	if len(b.waiters) > 0 {
-		w := b.waiters[0]
+		p.handovers = append(p.handovers, handover{j, b.waiters[0]})
 		b.waiters[0] = nil
 		b.waiters = b.waiters[1:]
-		w.job <- j
 		return
 	}
 	b.free = append(b.free, j)
@@ -108,15 +124,47 @@ func (p *Pool) releaseLocked(j *job) {
 	}
 }
 
+// handOver submits the requests of those whose turn it is, one after the other:
+// whoever gives a job back does it, because it would take the next in line a
+// while to wake up, and their order would be the scheduler's.
+func (p *Pool) handOver() {
+	p.mu.Lock()
+	none := len(p.handovers) == 0
+	p.mu.Unlock()
+	if none {
+		return
+	}
+	p.placing.Lock()
+	defer p.placing.Unlock()
+	for {
+		p.mu.Lock()
+		if len(p.handovers) == 0 {
+			p.mu.Unlock()
+			return
+		}
+		h := p.handovers[0]
+		p.handovers = p.handovers[1:]
+		p.mu.Unlock()
+		err := p.place(h.to.exchange, h.job)
+		if err != nil {
+			p.mu.Lock()
+			p.releaseLocked(h.job)
+			p.mu.Unlock()
+		}
+		h.to.turn <- err
+	}
+}
+
 // abandon leaves a job to its worker, which is about to die.
 func (p *Pool) abandon(j *job) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if j.death.Load() != nil {
 		p.releaseLocked(j)
-		return
+	} else {
+		j.orphan = true
 	}
-	j.orphan = true
+	p.mu.Unlock()
+	p.handOver()
 }
 
 func (p *Pool) idleLocked() bool {

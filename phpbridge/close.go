@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// killWait is how long the death of a killed worker may take to be known.
+const killWait = 5 * time.Second
+
 // Close refuses new requests and waits for those that run or wait. When ctx
 // ends it kills what is left. It returns when PHP has ended, and ctx.Err() if
 // it had to kill.
@@ -20,6 +23,9 @@ func (p *Pool) Close(ctx context.Context) error {
 		p.signalIdle()
 	}
 	p.mu.Unlock()
+	p.endLife()
+	p.reloading.Lock() // until a Reload that runs has given up, and for ever
+	defer p.reloading.Unlock()
 
 	var err error
 	select {
@@ -44,31 +50,10 @@ func (p *Pool) Close(ctx context.Context) error {
 	p.jobs, p.slots = nil, nil // Stats may still be asked
 	p.mu.Unlock()
 	for _, j := range jobs {
-		j.timer.Stop()
+		p.disarm(j) // and wait for a check that runs
 	}
 	p.memory.close()
 	return err
-}
-
-// killWait is how long the death of a killed worker may take to be known.
-const killWait = 5 * time.Second
-
-// failLost ends requests whose worker is dead but cannot be told from their
-// jobs, because somebody has overwritten the state.
-func (p *Pool) failLost() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	reason := "the state of its job was lost"
-	for _, j := range p.jobs {
-		switch {
-		case j.orphan:
-			p.releaseLocked(j)
-		case j.label.attributes() != nil:
-			p.log.Error("job lost its worker", j.label.attributes()...)
-			j.death.Store(&reason)
-			j.notify()
-		}
-	}
 }
 
 // signalIdle needs mu.
@@ -80,13 +65,15 @@ func (p *Pool) signalIdle() {
 	}
 }
 
-// killAll ends every worker and lets those who wait for one go.
+// killAll ends every worker and lets those who wait for one go. From now on
+// nothing is forked and nothing is submitted.
 func (p *Pool) killAll() {
 	p.mu.Lock()
+	p.killed = true
 	for i := range p.backlogs {
 		b := &p.backlogs[i]
 		for _, w := range b.waiters {
-			close(w.job)
+			w.turn <- ErrClosed
 		}
 		b.waiters = nil
 	}
@@ -96,8 +83,35 @@ func (p *Pool) killAll() {
 	if p.idleLocked() {
 		p.signalIdle()
 	}
+	n := len(p.slots)
 	p.mu.Unlock()
-	for i := range p.slots {
+	for i := range n {
 		p.kill(i, syscall.SIGKILL)
+	}
+}
+
+// failLost ends requests whose worker is dead but cannot be told from their
+// jobs, because somebody has overwritten the state.
+func (p *Pool) failLost() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.slots {
+		if p.slots[i].status != slotEmpty {
+			return // its worker may be this one, and dies yet
+		}
+	}
+	reason := "the state of its job was lost"
+	for _, j := range p.jobs {
+		attributes := j.label.attributes()
+		if attributes == nil || j.death.Load() != nil || j.withdrawn.Load() != nil {
+			continue // free, or on its way
+		}
+		p.log.Error("job lost its worker", attributes...)
+		if j.orphan {
+			p.releaseLocked(j) // nobody waits in line any more
+			continue
+		}
+		j.death.Store(&reason)
+		j.notify()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"runtime"
@@ -186,3 +187,87 @@ func TestCloseEndsARequestWhoseStateWasOverwritten(t *testing.T) {
 		t.Errorf("Serve returned %v, want a CrashError", err)
 	}
 }
+
+// The state word is the worker's to write. Whatever it says, the time limit holds.
+func TestTimeLimitHoldsWhateverTheStateOfTheJobSays(t *testing.T) {
+	for name, state := range map[string]func(s jobState) jobState{
+		"zero":             func(jobState) jobState { return 0 },
+		"free":             func(s jobState) jobState { return newJobState(s.generation(), 0, stateFree) },
+		"killed":           func(s jobState) jobState { return newJobState(s.generation(), s.slot(), stateKilled) },
+		"a slot too high":  func(s jobState) jobState { return newJobState(s.generation(), 1<<20, stateTaken) },
+		"a foreign number": func(s jobState) jobState { return newJobState(s.generation()+1, s.slot(), stateTaken) },
+	} {
+		p := testPool(t, nil)
+		r := script(t, `echo "x"; flush(); sleep(60);`)
+		r.Timeout = 200 * time.Millisecond
+		w := &flushed{httptest.NewRecorder(), make(chan struct{}, 1)}
+		go func() {
+			<-w.ch
+			j := jobOf(p, r)
+			j.setState(state(j.state()))
+		}()
+		if _, err := p.Serve(t.Context(), w, r); err == nil {
+			t.Errorf("%s: Serve returned without an error", name)
+		}
+		if got := body(t, run(t, p, script(t, `echo "fine";`))); got != "fine" {
+			t.Errorf("%s: the next request got %q", name, got)
+		}
+	}
+}
+
+// A worker writes nonsense, dies, and another takes its place before the front
+// reads the nonsense: the other is not hit.
+func TestASuccessorIsNotKilledForItsPredecessor(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.MinWorkers, o.MaxWorkers = 1, 1 })
+	r := script(t, `echo "x"; flush(); sleep(60);`)
+	w := &slowWriter{flushed: flushed{httptest.NewRecorder(), make(chan struct{}, 1)}, goOn: make(chan struct{})}
+	result := make(chan error, 1)
+	go func() {
+		_, err := p.Serve(context.Background(), w, r)
+		result <- err
+	}()
+	<-w.ch // Serve waits in Flush
+	j := jobOf(p, r)
+	tail := atomic.LoadUint64(u64(&j.c.out_tail))
+	copy(j.response[tail:], appendRecord(nil, 99, ""))
+	atomic.StoreUint64(u64(&j.c.out_tail), tail+8)
+	p.kill(0, syscall.SIGKILL)
+	release := block(t, p, Page, 1)
+	waitFor(t, "a successor that runs", func() bool { return p.Stats().Busy == 2 })
+	close(w.goOn)
+	var crash *CrashError
+	if err := <-result; !errors.As(err, &crash) {
+		t.Errorf("Serve returned %v, want a CrashError", err)
+	}
+	release() // fails the test if the successor died
+}
+
+// A slowWriter waits in Flush.
+type slowWriter struct {
+	flushed
+	goOn chan struct{}
+}
+
+func (w *slowWriter) Flush() {
+	w.flushed.Flush()
+	<-w.goOn
+}
+
+// A ResponseWriter that panics costs its worker, not the job.
+func TestAPanicInTheWriterLeavesNothingBehind(t *testing.T) {
+	p := testPool(t, nil)
+	func() {
+		defer func() { _ = recover() }() // http.Server does the same
+		_, _ = p.Serve(t.Context(), panicWriter{httptest.NewRecorder()}, script(t, `echo str_repeat("x", 5000); flush(); sleep(60);`))
+		t.Error("Serve did not panic")
+	}()
+	waitFor(t, "free jobs", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.backlogs[Page].held == 0
+	})
+}
+
+type panicWriter struct{ *httptest.ResponseRecorder }
+
+func (panicWriter) Write([]byte) (int, error) { panic(http.ErrAbortHandler) }

@@ -29,7 +29,7 @@
 //     output, flush, a question for more of the body, a host call, a line for
 //     the log. The decoder (record.go) trusts none of it. The exchange acts on
 //     each on the goroutine of Serve; host calls go to the request's Host
-//     (call.go, functions.c).
+//     (call.go, functions_ws.c, functions_http.c).
 //  5. END comes after PHP's request shutdown, so destructors and sessions are
 //     done when the answer is complete.
 //

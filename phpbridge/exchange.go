@@ -16,8 +16,9 @@ import (
 // and goes on, to one of its own.
 type exchange struct {
 	pool     *Pool
-	job      *job
+	job      *job // nil until its turn
 	request  Request
+	busyAt   time.Time // not taken by a worker then: ErrBusy
 	response response
 	body     int64 // bytes of the body that the worker does not have yet
 	gone     bool  // the client has left
@@ -28,14 +29,13 @@ type exchange struct {
 	ended    time.Time
 }
 
-func newExchange(p *Pool, j *job, r *Request, w http.ResponseWriter) *exchange {
+func newExchange(p *Pool, r *Request, w http.ResponseWriter, busyAt time.Time) *exchange {
 	return &exchange{
 		pool:     p,
-		job:      j,
 		request:  *r,
-		response: newResponse(w),
+		busyAt:   busyAt,
+		response: newResponse(w, r.Head),
 		body:     r.BodyLen,
-		through:  true,
 	}
 }
 
@@ -64,7 +64,6 @@ func (x *exchange) readBody() (int, error) {
 // run takes the worker's records until the request is shut down, or until the
 // script has finished the answer and needs Serve no more.
 func (x *exchange) run(ctx context.Context) error {
-	x.through = false
 	for {
 		if x.leavesServe() {
 			return nil
@@ -109,7 +108,7 @@ func (x *exchange) tail(ctx context.Context) {
 			"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
 	}
 	x.settle()
-	_ = x.pool.count(err) // it was logged
+	_ = x.pool.count(x.request.Class, err) // it was logged
 }
 
 // settle gives the job back, or leaves it to its dying worker.
@@ -186,21 +185,26 @@ func (x *exchange) leave() {
 
 // broken ends a worker that wrote what no worker of ours writes.
 func (x *exchange) broken(err error) error {
-	s := x.job.state()
+	j := x.job
+	s := j.state()
 	crash := &CrashError{Slot: s.slot(), Reason: "protocol: " + err.Error()}
-	if x.job.withdraw(crash) {
+	if j.withdraw(crash) {
 		x.through = true // nobody has it: another worker wrote into it
 		return crash
 	}
+	x.pool.disarm(j)
 	x.pool.log.Error("worker broke the protocol, it is killed", "error", err, "slot", s.slot(),
 		"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
-	x.job.swapState(s, newJobState(s.generation(), s.slot(), stateKilled))
-	x.pool.kill(s.slot(), syscall.SIGKILL)
+	j.swapState(s, newJobState(s.generation(), s.slot(), stateKilled))
+	x.pool.killHolder(j, syscall.SIGKILL)
 	return crash
 }
 
 // take acts on one record.
 func (x *exchange) take(ctx context.Context, r record) error {
+	if x.job.told.Load() {
+		x.response.mute() // what it says about its end is not the answer
+	}
 	switch r.kind {
 	case recHeaders:
 		return x.headers(r.payload)
@@ -288,7 +292,7 @@ func (x *exchange) read() error {
 
 func (x *exchange) end(ctx context.Context) error {
 	x.ended = time.Now()
-	if x.job.stopped() {
+	if x.job.told.Load() {
 		return ErrTimeout // it came to its end, but not by itself
 	}
 	if x.finished {

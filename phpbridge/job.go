@@ -27,11 +27,14 @@ type job struct {
 	label label
 	// death is why the worker died; nil while it lives.
 	death atomic.Pointer[string]
+	// told is true when the script was told to end because of its time.
+	told atomic.Bool
 	// withdrawn is what Serve returns for a job that no worker took.
 	withdrawn atomic.Pointer[error]
 
 	// Guarded by Pool.mu.
 	orphan bool // Serve has gone, the worker not yet: free it at its death
+	lost   bool // its state was overwritten: free it at the next death
 
 	timer *time.Timer // runs Pool.check
 	mu    sync.Mutex  // guards the following
@@ -77,7 +80,8 @@ type limits struct {
 	run        time.Duration // from taken: the script is over its time; 0: never
 	takenAt    time.Time     // as first seen
 	traced     bool          // its backtrace was asked for
-	stoppedAt  time.Time     // the script was told to end
+	toldAt     time.Time     // the script was told to end
+	doneAt     time.Time     // the script was seen to be through
 	outcome    error         // once decided
 }
 
@@ -146,6 +150,7 @@ func (j *job) load(r *Request) {
 	atomic.StoreUint64(u64(&c.out_tail), 0)
 	atomic.StoreUint64(u64(&c.taken_at), 0)
 	j.head = 0
+	j.told.Store(false)
 	j.decoder.reset()
 	j.label.set(r.ID, r.Site, r.Script)
 }

@@ -13,26 +13,35 @@ import (
 // real-time signals for itself, so these are counted from the last.
 const signalStop = syscall.Signal(64 - C.EPHPM_SIGNAL_STOP)
 
+// doneMax is how long a worker may take between the end of its script and the
+// record that says so.
+const doneMax = 5 * time.Second
+
 // arm starts the clock of a submitted job.
 func (p *Pool) arm(j *job, busyAt time.Time, run time.Duration) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.limit = limits{active: true, generation: j.generation, busyAt: busyAt, run: run}
-	j.mu.Unlock()
-	first := time.Until(busyAt)
-	for _, d := range []time.Duration{run, p.options.SlowRequest} {
-		if d > 0 && d < first {
-			first = d
+	j.timer.Reset(p.whileWaiting(j, time.Now()))
+}
+
+// whileWaiting returns when to look at a job that waits: it may be taken now.
+func (p *Pool) whileWaiting(j *job, now time.Time) time.Duration {
+	next := j.limit.busyAt.Sub(now)
+	for _, d := range []time.Duration{j.limit.run, p.options.SlowRequest} {
+		if d > 0 {
+			next = min(next, d)
 		}
 	}
-	j.timer.Reset(first)
+	return next
 }
 
 // disarm stops the clock.
 func (p *Pool) disarm(j *job) {
-	j.timer.Stop()
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.limit.active = false
-	j.mu.Unlock()
+	j.timer.Stop()
 }
 
 // outcome returns what the clock has decided so far.
@@ -42,38 +51,41 @@ func (j *job) outcome() error {
 	return j.limit.outcome
 }
 
-// stopped reports whether the script was told to end because of its time.
-func (j *job) stopped() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return !j.limit.stoppedAt.IsZero()
-}
-
 // check runs when the job's timer fires. It may be late, so it looks at the
-// job itself and starts the timer again when it came too early.
+// job itself and starts the timer again when it came too early. Nothing but what
+// the front itself has written can keep it from deciding.
 func (p *Pool) check(j *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l := &j.limit
-	state := j.state()
-	if !l.active || state.generation() != l.generation {
+	if !l.active {
 		return
 	}
-	now := time.Now()
-	switch state.phase() {
-	case stateReady:
-		if now.Before(l.busyAt) {
-			j.timer.Reset(l.busyAt.Sub(now))
-		} else if !j.withdraw(ErrBusy) {
+	state, now := j.state(), time.Now()
+	switch {
+	case j.withdrawn.Load() != nil:
+	case state.generation() != l.generation, state.slot() >= p.slotCount:
+		p.lose(j)
+	case state.phase() == stateReady && now.Before(l.busyAt):
+		j.timer.Reset(p.whileWaiting(j, now))
+	case state.phase() == stateReady:
+		if !j.withdraw(ErrBusy) {
 			j.timer.Reset(time.Millisecond) // it was taken just now
 		}
-	case stateTaken:
+	case state.phase() == stateTaken:
 		if l.takenAt.IsZero() {
 			l.takenAt = p.takenAt(j, now)
 		}
 		if next := p.checkRunning(j, state, now); next > 0 {
 			j.timer.Reset(next)
 		}
+	case state.phase() == stateDone && (l.doneAt.IsZero() || now.Sub(l.doneAt) < doneMax):
+		if l.doneAt.IsZero() {
+			l.doneAt = now
+		}
+		j.timer.Reset(doneMax)
+	default:
+		p.lose(j)
 	}
 }
 
@@ -93,26 +105,43 @@ func (p *Pool) checkRunning(j *job, state jobState, now time.Time) (next time.Du
 		return next
 	}
 	left := l.takenAt.Add(l.run).Sub(now)
-	if !l.stoppedAt.IsZero() {
-		left = l.stoppedAt.Add(p.options.Grace).Sub(now)
+	if j.told.Load() {
+		left = l.toldAt.Add(p.options.Grace).Sub(now)
 	}
 	switch {
 	case left > 0:
 		if next == 0 || left < next {
 			next = left
 		}
-	case l.stoppedAt.IsZero() && p.options.Grace > 0:
-		l.stoppedAt = now
+		return next
+	case !j.told.Load() && p.options.Grace > 0 && j.class != Event:
+		l.toldAt = now
+		j.told.Store(true)
 		atomic.StoreUint32(u32(&j.c.stop), 1)
-		p.kill(state.slot(), signalStop)
+		p.killHolder(j, signalStop)
 		return p.options.Grace
 	case j.swapState(state, newJobState(l.generation, state.slot(), stateKilled)):
 		l.outcome, l.active = ErrTimeout, false
-		p.kill(state.slot(), syscall.SIGKILL)
+		p.killHolder(j, syscall.SIGKILL)
 		j.notify()
 		return 0
 	}
-	return next
+	return time.Millisecond // it is through just now
+}
+
+// lose gives up a job whose state some worker has overwritten: which one cannot
+// be known, nor who runs it, so all end. It needs j.mu.
+func (p *Pool) lose(j *job) {
+	j.limit.outcome = &CrashError{Slot: -1, Reason: "protocol: the state of the job was overwritten"}
+	j.limit.active = false
+	p.log.Error("a worker has overwritten the state of a job, all are replaced", j.label.attributes()...)
+	p.mu.Lock()
+	j.lost = true
+	p.mu.Unlock()
+	for i := range p.slotCount {
+		p.kill(i, syscall.SIGKILL)
+	}
+	j.notify()
 }
 
 // takenAt returns when the worker took the job. The worker's word is believed

@@ -43,3 +43,29 @@ func TestAScriptThatIgnoresTheSoftStopIsKilled(t *testing.T) {
 	}
 	waitFor(t, "two workers", func() bool { s := p.Stats(); return s.Workers == 2 && s.Busy == 0 })
 }
+
+// The first look at a job's clock may come while it still waits for a worker.
+// The time limit of its script must not be looked at only when the time for
+// waiting is over.
+func TestTimeLimitOfAJobThatWaitedLongerThanIt(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.MinWorkers, o.MaxWorkers, o.BacklogWait = 1, 1, 30*time.Second })
+	entered := &flushed{httptest.NewRecorder(), make(chan struct{}, 1)}
+	held := make(chan error, 1)
+	go func() {
+		_, err := p.Serve(t.Context(), entered, script(t, `echo "in"; flush(); usleep(500000);`))
+		held <- err
+	}()
+	<-entered.ch
+	r := script(t, `sleep(60);`)
+	r.Timeout = 50 * time.Millisecond
+	start := time.Now()
+	if _, err := p.Serve(t.Context(), httptest.NewRecorder(), r); err != ErrTimeout {
+		t.Errorf("Serve returned %v, want ErrTimeout", err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("killed after %v, want 50ms after the half second that it waited", took)
+	}
+	if err := <-held; err != nil {
+		t.Error(err)
+	}
+}

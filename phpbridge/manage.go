@@ -112,27 +112,45 @@ func (p *Pool) zygoteGone(z *zygote) {
 	if current {
 		p.zygote = nil
 	}
+	p.stirLocked()
 	p.mu.Unlock()
+	p.handOver()
 	if current {
 		p.log.Error("the zygote has ended, starting PHP anew")
 		p.startAnew()
 	}
 }
 
-// startAnew tries until PHP starts, or the pool ends.
+// startAnew tries until PHP starts, or the pool closes. manage goes on meanwhile.
 func (p *Pool) startAnew() {
-	for {
-		z, err := p.newZygote()
-		if err == nil {
-			p.adopt(z)
-			return
+	p.listeners.Go(func() { // ends when life does
+		for {
+			z, err := p.newZygote(p.life)
+			if err == nil {
+				p.offer(z)
+				return
+			}
+			if p.life.Err() != nil {
+				return
+			}
+			p.log.Error("PHP does not start", "error", err)
+			select {
+			case <-time.After(lookEvery):
+			case <-p.life.Done():
+				return
+			}
 		}
-		p.log.Error("PHP does not start", "error", err)
-		select {
-		case <-time.After(lookEvery):
-		case <-p.stop:
-			return
-		}
+	})
+}
+
+// offer gives a new zygote to manage. False if the pool closes.
+func (p *Pool) offer(z *zygote) bool {
+	select {
+	case p.reloaded <- z:
+		return true
+	case <-p.life.Done():
+		z.close()
+		return false
 	}
 }
 
@@ -170,11 +188,6 @@ func (p *Pool) endWorkers() {
 		z.close()
 	}
 	p.listeners.Wait() // what they had to say has room
-	select {
-	case z := <-p.reloaded:
-		z.close()
-	default:
-	}
 }
 
 func (p *Pool) alive() bool {

@@ -1,6 +1,7 @@
 package phpbridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"cmp"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,29 +31,36 @@ type Pool struct {
 	clockNS   int64     // this CLOCK_MONOTONIC
 	masks     [classes]slotSet
 	ranges    [classes + 1]slotRange // general slots, then the reserve of each class
+	slotCount int
 
-	pressured chan struct{}  // work waits and no worker sleeps
-	growable  atomic.Bool    // false: pressure would change nothing
-	watching  atomic.Bool    // manage looks at what waits, and needs no hint
-	messages  chan message   // from the zygotes
-	listeners sync.WaitGroup // who pass them on
-	reloading sync.Mutex     // one Reload at a time
-	reloaded  chan *zygote   // a new one, for manage
-	stop      chan struct{}  // ends manage
-	managed   chan struct{}  // closed when manage has ended
+	pressured chan struct{}   // work waits and no worker sleeps
+	growable  atomic.Bool     // false: pressure would change nothing
+	watching  atomic.Bool     // manage looks at what waits, and needs no hint
+	messages  chan message    // from the zygotes
+	listeners sync.WaitGroup  // who pass them on
+	reloading sync.Mutex      // one Reload at a time
+	life      context.Context // ends when Close begins
+	endLife   context.CancelFunc
+	reloaded  chan *zygote  // a new one, for manage
+	stop      chan struct{} // ends manage
+	managed   chan struct{} // closed when manage has ended
 	stderr    pipes
 	tails     sync.WaitGroup // scripts that go on after their answer
 
-	mu       sync.Mutex // guards the following
-	push     uint32     // generation of the last submission
-	backlogs [classes]backlog
-	slots    []slot
-	want     [classes + 1]int // workers of each range
-	zygote   *zygote
-	closing  bool
-	idle     chan struct{} // closed when closing and no job is held
-	refused  [classes]uint64
-	counts   counts
+	placing sync.Mutex // held by who hands jobs over, before mu
+
+	mu        sync.Mutex // guards the following
+	push      uint32     // generation of the last submission
+	backlogs  [classes]backlog
+	slots     []slot
+	want      [classes + 1]int // workers of each range
+	zygote    *zygote
+	closing   bool
+	killed    bool // closing, and no patience any more: nothing is forked or submitted
+	handovers []handover
+	idle      chan struct{} // closed when closing and no job is held
+	refused   [classes]uint64
+	counts    counts
 }
 
 // counts are the totals in Stats.
@@ -76,6 +83,7 @@ func New(o Options) (*Pool, error) {
 		managed:   make(chan struct{}),
 		idle:      make(chan struct{}),
 	}
+	p.life, p.endLife = context.WithCancel(context.Background())
 	p.layOut()
 	if p.memory, err = newMemory(perClass*int(classes), o.MaxRequests); err != nil {
 		return nil, err
@@ -105,7 +113,7 @@ func (p *Pool) layOut() {
 		p.masks[class] = all.union(newSlotSet(at, at+p.options.Reserve))
 		at += p.options.Reserve
 	}
-	p.slots = make([]slot, at)
+	p.slots, p.slotCount = make([]slot, at), at
 	p.want[general] = p.options.MinWorkers
 }
 
@@ -122,7 +130,7 @@ func (p *Pool) start() (err error) {
 		p.memory.close()
 		return err
 	}
-	if p.zygote, err = p.newZygote(); err != nil {
+	if p.zygote, err = p.newZygote(p.life); err != nil {
 		_ = p.completer.file.Close() // nobody reads it yet
 		p.memory.close()
 		return err
@@ -137,13 +145,14 @@ func (p *Pool) start() (err error) {
 	return nil
 }
 
-func (p *Pool) newZygote() (*zygote, error) {
+// newZygote starts PHP, unless ctx ends first.
+func (p *Pool) newZygote(ctx context.Context) (*zygote, error) {
 	w, err := p.stderr.open(func(line string) { p.log.Warn("PHP message", "text", line) })
 	if err != nil {
 		return nil, fmt.Errorf("stderr of the zygote: %w", err)
 	}
 	defer w.Close() //nolint:errcheck // the zygote has its own copy
-	return startZygote(&p.options, p.memory, p.completer.file, w)
+	return startZygote(ctx, &p.options, p.memory, p.completer.file, w)
 }
 
 // Serve runs one script and writes what it answers to w, flushing where the
@@ -163,31 +172,38 @@ func (p *Pool) Serve(ctx context.Context, w http.ResponseWriter, r *Request) (Re
 		return Result{}, ErrTooLarge
 	}
 	start := time.Now()
-	busyAt := start.Add(cmp.Or(r.Wait, p.options.BacklogWait))
-	j, err := p.acquire(ctx, r.Class, busyAt)
-	if err != nil {
-		return Result{Queued: time.Since(start)}, err
+	x := newExchange(p, r, w, start.Add(cmp.Or(r.Wait, p.options.BacklogWait)))
+	if err := p.enter(ctx, x); err != nil {
+		x.response.free()
+		return Result{Queued: time.Since(start)}, p.count(r.Class, err)
 	}
-	x := newExchange(p, j, r, w)
-	if err := x.begin(); err != nil {
-		x.settle()
-		return Result{}, err
-	}
-	p.submit(j, busyAt, r.Timeout)
-	err = x.run(ctx)
+	settled := false
+	defer func() {
+		if !settled { // w has panicked
+			p.killHolder(x.job, syscall.SIGKILL)
+			x.settle()
+		}
+	}()
+	err := x.run(ctx)
+	settled = true
 	result := x.result(start)
 	if err == nil && !x.through {
 		p.tails.Go(func() { x.tail(ctx) }) // until the script ends; Close waits
 		return result, nil
 	}
 	x.settle()
-	return result, p.count(err)
+	return result, p.count(r.Class, err)
 }
 
-func (p *Pool) count(err error) error {
-	if errors.Is(err, ErrTimeout) {
+func (p *Pool) count(class Class, err error) error {
+	busy, late := errors.Is(err, ErrBusy), errors.Is(err, ErrTimeout)
+	if busy || late {
 		p.mu.Lock()
-		p.counts.timeouts++
+		if busy {
+			p.refused[class]++
+		} else {
+			p.counts.timeouts++
+		}
 		p.mu.Unlock()
 	}
 	return err
@@ -195,35 +211,34 @@ func (p *Pool) count(err error) error {
 
 // submit puts a loaded job into its class's queue and wakes a worker, if one
 // sleeps.
-func (p *Pool) submit(j *job, busyAt time.Time, run time.Duration) {
+func (p *Pool) submit(x *exchange) {
+	j := x.job
 	p.mu.Lock()
+	if p.killed {
+		closed := ErrClosed
+		j.withdrawn.Store(&closed)
+		p.mu.Unlock()
+		return
+	}
 	p.push++
 	j.generation = p.push
 	j.submitted = time.Now()
 	j.setState(newJobState(j.generation, 0, stateReady))
 	queued := p.memory.push(j.class, uint64(j.generation)<<32|uint64(j.index))
 	p.mu.Unlock()
-	p.arm(j, busyAt, run)
+	p.arm(j, x.busyAt, x.request.Timeout)
 	if !queued {
 		return // full of withdrawn jobs, so no worker took any for long: busy
 	}
-	if !p.memory.wake(&p.masks[j.class]) && p.growable.Load() && p.watching.CompareAndSwap(false, true) {
-		p.pressured <- struct{}{} // has room: manage takes it before watching is false again
+	if !p.memory.wake(&p.masks[j.class]) {
+		p.press()
 	}
 }
 
-// kill ends the worker in a slot, whatever it does.
-func (p *Pool) kill(slot int, sig syscall.Signal) {
-	if slot >= len(p.slots) {
-		return // a worker wrote nonsense
-	}
-	p.mu.Lock()
-	z, generation := p.slots[slot].zygote, p.slots[slot].generation
-	p.mu.Unlock()
-	if z == nil {
-		return // it has never had a worker
-	}
-	if err := z.kill(slot, generation, sig); err != nil {
-		p.log.Error("cannot kill a worker", "slot", slot, "error", err)
+// press tells manage that work waits and no worker sleeps, unless it looks
+// already or can do nothing about it.
+func (p *Pool) press() {
+	if p.growable.Load() && p.watching.CompareAndSwap(false, true) {
+		p.pressured <- struct{}{} // has room: manage takes it before watching is false again
 	}
 }

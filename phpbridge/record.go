@@ -39,8 +39,8 @@ var recordMax = map[recordType]uint32{
 }
 
 // A record is one unit from the worker. The payload of OUTPUT comes in as many
-// records as it takes; the others come whole. It is valid until the next call
-// of decode.
+// records as it takes, as it is in shared memory; the others come whole, as a
+// copy that the worker cannot change. It is valid until the next call of decode.
 type record struct {
 	kind    recordType
 	payload []byte
@@ -79,8 +79,6 @@ func (d *decoder) decode(p []byte) (r record, n int, ok bool, err error) {
 	switch {
 	case kind == recOutput:
 		ok = len(part) > 0
-	case d.left == 0 && len(d.payload) == 0:
-		ok = true // whole, and all of it is in p
 	default:
 		d.payload = append(d.payload, part...)
 		part = d.payload

@@ -1,29 +1,36 @@
 package phpbridge
 
+import (
+	"cmp"
+	"context"
+)
+
 // Reload starts PHP anew, with php.ini, extensions and scripts as they are now,
 // and replaces each worker when it has done what it runs. No request is lost and
 // none waits for another's end. When PHP does not start, everything stays as it
-// is and the error says why.
-func (p *Pool) Reload() error {
+// is and the error says why. ctx ends the wait for it.
+func (p *Pool) Reload(ctx context.Context) error {
 	p.reloading.Lock() // one at a time
 	defer p.reloading.Unlock()
-	p.mu.Lock()
-	closing := p.closing
-	p.mu.Unlock()
-	if closing {
+	if p.life.Err() != nil {
 		return ErrClosed
 	}
-	z, err := p.newZygote()
-	if err != nil {
-		return err
-	}
-	select {
-	case p.reloaded <- z:
-		return nil
-	case <-p.managed:
-		z.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.life, cancel)()
+	z, err := p.newZygote(ctx)
+	switch {
+	case p.life.Err() != nil:
+		if err == nil {
+			z.close()
+		}
+		return ErrClosed
+	case err != nil:
+		return cmp.Or(ctx.Err(), err)
+	case !p.offer(z):
 		return ErrClosed
 	}
+	return nil
 }
 
 // adopt makes z the zygote that forks. The workers of its predecessor end when
@@ -44,7 +51,7 @@ func (p *Pool) adopt(z *zygote) {
 	p.completer.ring()
 	if old != nil {
 		p.log.Info("PHP started anew", "version", z.php, "opcache", z.opcache)
-		p.closeRetired(old)
+		p.listeners.Go(func() { p.closeRetired(old) }) // ends at once, or when old has ended
 	}
 }
 

@@ -1,6 +1,7 @@
 package phpbridge
 
 import (
+	"errors"
 	"net/http/httptest"
 	"os"
 	"sync"
@@ -39,7 +40,7 @@ func TestReloadTakesUpNewCodeAndLosesNothing(t *testing.T) {
 			}
 		}
 	})
-	if err := p.Reload(); err != nil {
+	if err := p.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	release()
@@ -52,5 +53,23 @@ func TestReloadTakesUpNewCodeAndLosesNothing(t *testing.T) {
 	wg.Wait()
 	if got := p.Stats().Crashes; got != 0 {
 		t.Errorf("%d crashes counted", got)
+	}
+}
+
+func TestReloadAndCloseTogether(t *testing.T) {
+	for range 3 {
+		p := testPool(t, nil)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if err := p.Reload(t.Context()); err != nil && !errors.Is(err, ErrClosed) {
+					t.Errorf("Reload: %v", err)
+				}
+			})
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		wg.Wait()
 	}
 }

@@ -28,12 +28,14 @@ type response struct {
 	begun   bool          // status and headers are out
 	flushed bool          // the answer goes out in parts
 	failed  bool          // the client does not take it any more
+	muted   bool          // what comes now is not sent
+	head    bool          // the method is HEAD: there is no body
 }
 
 type headerLine struct{ key, value string }
 
-func newResponse(w http.ResponseWriter) response {
-	return response{w: w, status: http.StatusOK, buffer: buffers.Get().(*bytes.Buffer)}
+func newResponse(w http.ResponseWriter, head bool) response {
+	return response{w: w, head: head, status: http.StatusOK, buffer: buffers.Get().(*bytes.Buffer)}
 }
 
 func (o *response) free() {
@@ -118,7 +120,7 @@ func validName(name []byte) bool {
 }
 
 func (o *response) output(p []byte) {
-	if o.failed {
+	if o.failed || o.muted {
 		return
 	}
 	if o.buffer.Len()+len(p) > responseBuffer {
@@ -133,7 +135,7 @@ func (o *response) output(p []byte) {
 
 // flush brings to the client what the script has printed so far.
 func (o *response) flush() {
-	if o.failed {
+	if o.failed || o.muted {
 		return
 	}
 	o.flushed = true
@@ -151,7 +153,7 @@ func (o *response) end() {
 	if o.failed {
 		return
 	}
-	if !o.begun && !o.flushed && bodyAllowed(o.status) {
+	if !o.begun && !o.flushed && !o.head && bodyAllowed(o.status) {
 		o.announce(o.buffer.Len())
 	}
 	o.write()
@@ -199,6 +201,14 @@ func (o *response) writeBytes(p []byte) {
 	_, err := o.w.Write(p)
 	if err != nil && !errors.Is(err, http.ErrBodyNotAllowed) && !errors.Is(err, http.ErrContentLength) {
 		o.failed = true
+	}
+}
+
+// mute throws away what has not begun, and what comes, if it has not.
+func (o *response) mute() {
+	if !o.begun {
+		o.muted = true
+		o.buffer.Reset()
 	}
 }
 

@@ -146,6 +146,7 @@ static void ephpm_log_message(const char *message, int priority)
 	smart_str_appendl(&out, message, len);
 	ephpm_record_send(EPHPM_REC_LOG, ZSTR_VAL(out.s), ZSTR_LEN(out.s));
 	smart_str_free(&out);
+	ephpm_record_notify(); /* it may be the last that this worker says */
 }
 
 static int ephpm_module_startup(sapi_module_struct *module)
@@ -206,6 +207,19 @@ static PHP_MINIT_FUNCTION(ephpm)
 	return zend_register_functions(NULL, ephpm_http_functions, NULL, type);
 }
 
+/* Shutdown functions and destructors have run by now. An uncaught exception counts:
+ * PHP makes it a fatal error. */
+static PHP_RSHUTDOWN_FUNCTION(ephpm)
+{
+	const int fatal =
+		E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
+
+	(void)type;
+	(void)module_number;
+	ephpm_worker.fatal = PG(last_error_message) && (PG(last_error_type) & fatal);
+	return SUCCESS;
+}
+
 static PHP_MINFO_FUNCTION(ephpm)
 {
 	(void)zend_module;
@@ -218,6 +232,7 @@ static zend_module_entry ephpm_module = {
 	STANDARD_MODULE_HEADER,
 	.name = "ephpm",
 	.module_startup_func = PHP_MINIT(ephpm),
+	.request_shutdown_func = PHP_RSHUTDOWN(ephpm),
 	.info_func = PHP_MINFO(ephpm),
 	.version = PHP_VERSION,
 	STANDARD_MODULE_PROPERTIES,

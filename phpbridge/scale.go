@@ -23,10 +23,8 @@ func (p *Pool) grow() (again bool) {
 			p.want[general] = min(slots.to-slots.from, n+max(1, min(n, waiting)))
 			continue
 		}
-		// Every general worker that may run does. If one of them has this
-		// class, it is not starving.
 		r := 1 + int(class)
-		if reserve := p.ranges[r]; p.want[r] < reserve.to-reserve.from && !p.runningLocked(class, slots) {
+		if reserve := p.ranges[r]; p.want[r] < reserve.to-reserve.from && p.starvedLocked(class) {
 			p.want[r]++
 		}
 	}
@@ -62,15 +60,19 @@ func (p *Pool) waitingLocked(class Class) (n int, late bool) {
 	return n, late
 }
 
-// runningLocked reports whether a worker of the range runs a job of the class.
-func (p *Pool) runningLocked(class Class, slots slotRange) bool {
+// starvedLocked reports whether all general workers are busy with other classes.
+func (p *Pool) starvedLocked(class Class) bool {
+	slots, others := p.ranges[general], 0
 	for _, j := range p.jobs {
-		if s := j.state(); j.class == class && s.phase() == stateTaken &&
-			s.slot() >= slots.from && s.slot() < slots.to {
-			return true
+		s := j.state()
+		if s.phase() == stateTaken && s.slot() >= slots.from && s.slot() < slots.to {
+			if j.class == class {
+				return false
+			}
+			others++
 		}
 	}
-	return false
+	return others >= slots.to-slots.from
 }
 
 // shrink ends workers that are above the minimum and have had nothing to do.
@@ -99,18 +101,30 @@ func (p *Pool) replaceLarge() {
 	if most == 0 {
 		return
 	}
+	type worker struct {
+		slot, pid  int
+		generation uint32
+	}
+	var all []worker
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.slots {
-		s := &p.slots[i]
-		if s.status != slotRunning || s.pid == 0 {
+	for i, s := range p.slots {
+		if s.status == slotRunning && s.pid != 0 {
+			all = append(all, worker{i, s.pid, s.generation})
+		}
+	}
+	p.mu.Unlock()
+	for _, w := range all {
+		size := residentMemory(w.pid)
+		if size <= most {
 			continue
 		}
-		if size := residentMemory(s.pid); size > most {
-			p.log.Info("worker is replaced for its memory", "slot", i, "bytes", size)
+		p.log.Info("worker is replaced for its memory", "slot", w.slot, "bytes", size)
+		p.mu.Lock()
+		if s := &p.slots[w.slot]; s.generation == w.generation && s.status == slotRunning {
 			s.replaced = true
-			p.stopLocked(i)
+			p.stopLocked(w.slot)
 		}
+		p.mu.Unlock()
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -179,5 +182,49 @@ func TestWorkersWithMuchMemoryAreReplaced(t *testing.T) {
 	}
 	if s := p.Stats(); s.Recycles != 1 || s.Crashes != 0 {
 		t.Errorf("%d recycles and %d crashes counted, want 1 and 0", s.Recycles, s.Crashes)
+	}
+}
+
+func TestWaitersAreServedInTheirOrder(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.MinWorkers, o.MaxWorkers, o.Backlog = 1, 1, 1000 })
+	release := block(t, p, Page, 1)
+	waitFor(t, "a busy worker", func() bool { return p.Stats().Busy == 1 })
+	file := script(t, `file_put_contents($_SERVER['OUT'], $_SERVER['N'] . "\n", FILE_APPEND);`)
+	out := file.Script + ".out"
+	const n = 300
+	var wg sync.WaitGroup
+	for i := range n {
+		r := *file
+		r.Vars = slices.Concat(file.Vars, Vars{}.Add("N", strconv.Itoa(i)).Add("OUT", out))
+		wg.Go(func() {
+			if _, err := p.Serve(t.Context(), httptest.NewRecorder(), &r); err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+		})
+		waitFor(t, "one more that waits", func() bool { return p.Stats().Waiting[Page] == i+1 })
+	}
+	release()
+	wg.Wait()
+	for i, got := range strings.Fields(read(t, out)) {
+		if got != strconv.Itoa(i) {
+			t.Fatalf("number %s came in place %d", got, i)
+		}
+	}
+}
+
+func TestPagesAloneGetNoReserve(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.MinWorkers, o.MaxWorkers, o.Backlog = 1, 1, 1000 })
+	r := script(t, `usleep(2000);`)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			if _, err := p.Serve(t.Context(), httptest.NewRecorder(), r); err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := p.Stats().Spawns; got != 1 {
+		t.Errorf("%d workers were forked, want 1", got)
 	}
 }

@@ -75,22 +75,13 @@ static void enter_directory(const char *script)
 	}
 }
 
-/* An uncaught exception counts: PHP makes it a fatal error. */
-static bool had_fatal_error(void)
-{
-	const int fatal =
-		E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
-
-	return PG(last_error_message) && (PG(last_error_type) & fatal);
-}
-
 void ephpm_script_run(void)
 {
 	struct request_vars vars = {0};
-	uint8_t fatal = 0;
 
 	ephpm_worker.in_request = true;
 	ephpm_worker.finished = false;
+	ephpm_worker.fatal = false;
 	read_request_vars(&vars);
 	fill_request_info(&vars);
 	enter_directory(vars.script);
@@ -108,13 +99,13 @@ void ephpm_script_run(void)
 		}
 	}
 	zend_end_try();
-	fatal = had_fatal_error();
 	php_request_shutdown(NULL);
 #ifdef ZEND_SIGNALS
 	/* Handlers are in place from the first request on: leave them there. */
 	SIGG(reset) = 0;
 #endif
 	ephpm_work_done(&ephpm_worker.work, ephpm_worker.slot);
+	uint8_t fatal = ephpm_worker.fatal;
 	ephpm_record_send(EPHPM_REC_END, &fatal, sizeof(fatal));
 	ephpm_worker.in_request = false;
 	ephpm_record_notify();

@@ -45,7 +45,7 @@ func (p *Pool) fill() {
 }
 
 func (p *Pool) fillLocked() {
-	if p.zygote == nil {
+	if p.zygote == nil || p.killed {
 		return
 	}
 	for r, slots := range p.ranges {
@@ -96,7 +96,7 @@ func (p *Pool) forkLocked(i, r int) {
 	_ = stderr.Close() // the message has its own copy
 	if err != nil {
 		s.status = slotEmpty
-		p.log.Error("cannot fork a worker", "slot", i, "error", err)
+		p.giveUp(p.zygote, err)
 		return
 	}
 	p.counts.spawns++
@@ -105,6 +105,7 @@ func (p *Pool) forkLocked(i, r int) {
 // died takes note of the end of a worker: its job is told, and another worker
 // takes its place.
 func (p *Pool) died(m message, how string) {
+	defer p.handOver()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.slots[m.slot]
@@ -129,11 +130,15 @@ func (p *Pool) died(m message, how string) {
 	if m.from != p.zygote {
 		p.listeners.Go(func() { p.closeRetired(m.from) }) // needs mu; ends at once
 	}
-	// What the dead one was woken for, or meant to ring for, is still there.
+	p.stirLocked()
+}
+
+// stirLocked does what a dead worker was woken for, or meant to do.
+func (p *Pool) stirLocked() {
 	p.completer.ring()
 	for class := range classes {
-		if !p.memory.queueEmpty(class) {
-			p.memory.wake(&p.masks[class])
+		if !p.memory.queueEmpty(class) && !p.memory.wake(&p.masks[class]) {
+			p.press()
 		}
 	}
 }
@@ -151,7 +156,7 @@ func (p *Pool) forgetLocked(i int, how string) {
 	atomic.AndUint64(u64(&p.memory.pool.sleepers[i/64]), ^(uint64(1) << (i % 64)))
 	atomic.StoreUint32(u32(&p.memory.slots[i].job), 0)
 	for _, j := range p.jobs {
-		if !j.heldBy(i) {
+		if !j.heldBy(i) && !j.lost {
 			continue
 		}
 		p.logDeathLocked(i, j, how)
@@ -176,6 +181,8 @@ func (p *Pool) logDeathLocked(i int, j *job, how string) {
 
 func (p *Pool) stopLocked(i int) {
 	p.slots[i].status = slotStopping
+	// It is no sleeper any more: who submits must not count on it.
+	atomic.AndUint64(u64(&p.memory.pool.sleepers[i/64]), ^(uint64(1) << (i % 64)))
 	atomic.StoreUint32(u32(&p.memory.slots[i].stop), 1)
 	p.memory.ring(i)
 }

@@ -7,7 +7,7 @@ type Stats struct {
 	Waiting [2]int // requests without a worker, by class
 
 	Spawns   uint64    // workers forked
-	Recycles uint64    // workers that ended after Options.MaxRequests
+	Recycles uint64    // workers replaced as planned: requests served, memory, Reload
 	Crashes  uint64    // workers that ended otherwise than told, killed ones included
 	Timeouts uint64    // requests over their time limit
 	Refused  [2]uint64 // requests that found the backlog full or waited too long, by class

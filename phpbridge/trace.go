@@ -9,10 +9,11 @@ import (
 // reads it from the worker's memory, which the worker does not notice; traced
 // logs it.
 func (p *Pool) trace(j *job, slot int, ran time.Duration) {
+	p.mu.Lock()
 	if slot >= len(p.slots) {
+		p.mu.Unlock()
 		return // a worker wrote nonsense
 	}
-	p.mu.Lock()
 	s := &p.slots[slot]
 	z, generation := s.zygote, s.generation
 	s.traced = append(j.label.attributes(), "ran", ran.Round(time.Millisecond), "slot", slot)
@@ -21,18 +22,20 @@ func (p *Pool) trace(j *job, slot int, ran time.Duration) {
 		return
 	}
 	if err := z.trace(slot, generation, j.index); err != nil {
-		p.log.Error("cannot trace a worker", "slot", slot, "error", err)
+		p.giveUp(z, err)
 	}
 }
 
-// traced logs a backtrace.
+// traced logs a backtrace, unless the script had ended before it was read.
 func (p *Pool) traced(m message) {
 	p.mu.Lock()
 	s := &p.slots[m.slot]
-	attributes := s.traced
-	s.traced = nil
+	var attributes []any
+	if s.zygote == m.from && s.generation == m.generation {
+		attributes, s.traced = s.traced, nil
+	}
 	p.mu.Unlock()
-	if len(attributes) == 0 {
+	if len(attributes) == 0 || len(m.text) == 0 {
 		return
 	}
 	p.log.Warn("slow script", append(attributes, "backtrace", strings.Split(strings.TrimSpace(string(m.text)), "\n"))...)

@@ -183,6 +183,9 @@ struct ephpm_message {
 	int32_t value;       /* FORKED: pid; DIED: wait status; KILL: signal */
 };
 
+/* The longest text of CONFIG. */
+#define EPHPM_CONFIG_MAX (96 * 1024)
+
 enum {
 	/* front to zygote */
 	EPHPM_MSG_CONFIG = 1, /* NUL-terminated: SAPI name, php.ini file, ini entries */

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 
 /* Longest message on the control socket; php.ini entries may be long. */
 #define MESSAGE_MAX (128 * 1024)
+_Static_assert(MESSAGE_MAX > EPHPM_CONFIG_MAX, "a configuration fits a message");
 
 /* A worker as the zygote knows it. */
 struct child {
@@ -93,6 +95,8 @@ static void hide_descriptors(void)
 	for (int fd = EPHPM_FD_CONTROL; fd <= EPHPM_FD_DOORBELL; fd++) {
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 	}
+	/* Nor what the server itself inherited. PHP opens what it needs later. */
+	syscall(SYS_close_range, EPHPM_FD_DOORBELL + 1, ~0u, 0);
 }
 
 /* Signals meant for the server reach the whole process group or control group.
@@ -138,6 +142,7 @@ static void become_worker(uint32_t slot, int errors, pid_t parent)
 	close(zygote.signals);
 	if (errors >= 0) {
 		dup2(errors, STDERR_FILENO);
+		dup2(errors, STDOUT_FILENO);
 		close(errors);
 	}
 	sigemptyset(&none);
@@ -253,6 +258,9 @@ static void start_php(void)
 	if (!receive(&m, &fd) || m->type != EPHPM_MSG_CONFIG) {
 		_exit(1);
 	}
+	if (!php_module_startup) {
+		fail("the PHP library " EPHPM_LIBPHP " cannot be loaded");
+	}
 	memcpy(config, buffer + sizeof(*m), MESSAGE_MAX);
 	c.name = config;
 	c.ini_file = c.name + strlen(c.name) + 1;
@@ -284,9 +292,6 @@ static void zygote_main(int argc, char **argv)
 	prctl(PR_SET_NAME, "ephpm-zygote", 0, 0, 0);
 	set_signals();
 	hide_descriptors();
-	if (!php_module_startup) {
-		fail("the PHP library " EPHPM_LIBPHP " cannot be loaded");
-	}
 	if (!ephpm_shared_map(&zygote.shared, EPHPM_FD_SHARED, EPHPM_FD_DOORBELL)) {
 		fail("the shared memory does not fit this program");
 	}

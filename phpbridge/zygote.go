@@ -5,10 +5,10 @@ import "C"
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -44,13 +44,14 @@ type message struct {
 const (
 	messageHeader = int(unsafe.Sizeof(C.struct_ephpm_message{}))
 	messageMax    = messageHeader + 16<<10
+	configMax     = C.EPHPM_CONFIG_MAX
 	controlWait   = 5 * time.Second  // a zygote that does not read is broken
 	startWait     = 30 * time.Second // for php.ini, extensions and OPcache
 )
 
 // startZygote starts PHP and waits until it can fork. What it prints goes to
 // stderr.
-func startZygote(o *Options, m *memory, doorbell, stderr *os.File) (*zygote, error) {
+func startZygote(ctx context.Context, o *Options, m *memory, doorbell, stderr *os.File) (*zygote, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -80,6 +81,8 @@ func startZygote(o *Options, m *memory, doorbell, stderr *os.File) (*zygote, err
 		_ = cmd.Wait() // how it ended is in the message that comes before
 		close(z.waited)
 	}()
+	hurry := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // it may have gone
+	defer hurry()
 	if err := z.configure(o); err != nil {
 		z.close()
 		return nil, err
@@ -122,6 +125,9 @@ func roleEnvironment(environ []string, role string) []string {
 // configure sends the configuration and waits for PHP to be ready.
 func (z *zygote) configure(o *Options) error {
 	text := strings.Join([]string{o.sapiName(), o.INIFile, o.iniEntries(), ""}, "\x00")
+	if len(text) > configMax {
+		return fmt.Errorf("the ini settings are %d bytes long, at most %d are possible", len(text), configMax)
+	}
 	if err := z.send(C.EPHPM_MSG_CONFIG, 0, 0, 0, []byte(text), nil); err != nil {
 		return err
 	}
@@ -244,9 +250,4 @@ func describe(status syscall.WaitStatus) string {
 		return fmt.Sprintf("signal %d (%s)", status.Signal(), status.Signal())
 	}
 	return fmt.Sprintf("exit status %d", status.ExitStatus())
-}
-
-// logZygote logs what PHP prints outside of workers.
-func logZygote(log *slog.Logger) func(line string) {
-	return func(line string) { log.Warn("PHP message", "text", line) }
 }

@@ -38,7 +38,7 @@ type workers interface {
 	// which kills them.
 	Close(ctx context.Context) error
 	// Reload starts PHP anew and replaces the workers one by one.
-	Reload() error
+	Reload(ctx context.Context) error
 }
 
 // New opens the listener and starts the workers of a configuration that Validate
@@ -129,8 +129,8 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 // Reload takes up new code, php.ini and extensions: PHP starts anew, and each
 // worker is replaced when it has done what it runs. Requests and sockets go on.
 // The configuration is not read again. When PHP does not start, all stays as it
-// is, and the error says why.
-func (s *Server) Reload() error { return s.pool.Reload() }
+// is, and the error says why. ctx ends the wait for PHP.
+func (s *Server) Reload(ctx context.Context) error { return s.pool.Reload(ctx) }
 
 // closePool ends a pool that serves nobody.
 func closePool(p workers) {

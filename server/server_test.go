@@ -50,7 +50,7 @@ func (p *fakePool) Serve(ctx context.Context, w http.ResponseWriter, r *phpbridg
 	return phpbridge.Result{}, err
 }
 
-func (p *fakePool) Reload() error { return nil }
+func (p *fakePool) Reload(context.Context) error { return nil }
 
 func (p *fakePool) Close(context.Context) error {
 	p.mu.Lock()
@@ -72,7 +72,7 @@ func (discardPool) Serve(_ context.Context, w http.ResponseWriter, _ *phpbridge.
 
 func (discardPool) Close(context.Context) error { return nil }
 
-func (discardPool) Reload() error { return nil }
+func (discardPool) Reload(context.Context) error { return nil }
 
 type discardResponse struct{}
 

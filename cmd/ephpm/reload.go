@@ -40,17 +40,22 @@ func reload(args, environ []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// reloadOnHangUp reloads at each SIGHUP until ctx ends.
-func reloadOnHangUp(ctx context.Context, s *server.Server, log *slog.Logger) {
+// catchHangUp keeps SIGHUP from ending the process, from now on: ephpm reload may
+// come while the server starts or stops.
+func catchHangUp() <-chan os.Signal {
 	signals := make(chan os.Signal, 1) // one that waits is enough
 	signal.Notify(signals, syscall.SIGHUP)
-	defer signal.Stop(signals)
+	return signals
+}
+
+// reloadOnHangUp reloads at each signal until ctx ends.
+func reloadOnHangUp(ctx context.Context, signals <-chan os.Signal, s *server.Server, log *slog.Logger) {
 	for {
 		select {
 		case <-signals:
 			log.Info("reloading PHP")
-			if err := s.Reload(); err != nil {
-				log.Error("not reloaded, all stays as it was", "error", err)
+			if err := s.Reload(ctx); err != nil {
+				log.Error("not reloaded, all stays as it was", "err", err)
 			}
 		case <-ctx.Done():
 			return

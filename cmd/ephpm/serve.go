@@ -50,6 +50,7 @@ func serve(args, environ []string, stderr io.Writer) int {
 
 // serveUntil runs the server until ctx ends.
 func serveUntil(ctx context.Context, c server.Config, log *slog.Logger) error {
+	signals := catchHangUp()
 	s, err := server.New(c, log)
 	if err != nil {
 		return err
@@ -58,11 +59,11 @@ func serveUntil(ctx context.Context, c server.Config, log *slog.Logger) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { reloadOnHangUp(ctx, s, log) })
+	wg.Go(func() { reloadOnHangUp(ctx, signals, s, log) })
 	if c.Server.PIDFile != "" {
 		remove, err := writePID(c.Server.PIDFile)
 		if err != nil {
-			log.Error("ephpm reload will not find this server", "error", err)
+			log.Error("ephpm reload will not find this server", "err", err)
 		}
 		defer remove()
 	}
