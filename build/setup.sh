@@ -26,7 +26,7 @@ apps=(
 	php-symfony-framework-bundle php-symfony-twig-bundle mariadb-server-core
 	"php$php" "php$php-cgi" mini-httpd
 )
-test=("${run[@]}" "${apps[@]}" "php$php-cli" valgrind curl chromium)
+test=("${run[@]}" "${apps[@]}" "php$php-cli" curl chromium)
 lint=("${build[@]}" clang-format)
 bench=("${run[@]}" nginx-light "php$php-fpm" wrk)
 

@@ -58,7 +58,7 @@ func (c *completer) close() {
 
 // deliver notifies all jobs that have news and reports whether there were any.
 func (p *Pool) deliver() bool {
-	any := false
+	found := false
 	for i := range (len(p.jobs) + 63) / 64 {
 		word := u64(&p.memory.pool.done[i])
 		if atomic.LoadUint64(word) == 0 {
@@ -67,9 +67,9 @@ func (p *Pool) deliver() bool {
 		for news := atomic.SwapUint64(word, 0); news != 0; news &= news - 1 {
 			if n := i*64 + bits.TrailingZeros64(news); n < len(p.jobs) {
 				p.jobs[n].notify()
-				any = true
+				found = true
 			}
 		}
 	}
-	return any
+	return found
 }

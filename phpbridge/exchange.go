@@ -34,7 +34,7 @@ func newExchange(p *Pool, r *Request, w http.ResponseWriter, busyAt time.Time) *
 		pool:     p,
 		request:  *r,
 		busyAt:   busyAt,
-		response: newResponse(w, r.Head),
+		response: newResponse(w),
 		body:     r.BodyLen,
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"math/bits"
 	"os"
 	"sync/atomic"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
-	"unsafe"
 )
 
 // A memory is the pool's memory, shared with the zygote and its workers. They

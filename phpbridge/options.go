@@ -76,6 +76,9 @@ type Options struct {
 	INI []INI
 	// Extensions are loaded at start, by name or path.
 	Extensions []string
+	// Env is added to the environment of scripts and of what they start:
+	// getenv(), $_SERVER, and $_ENV if variables_order has an E.
+	Env map[string]string
 	// SAPIName is what PHP_SAPI and php_sapi_name() say. Empty means "ephpm".
 	SAPIName string
 
@@ -115,6 +118,11 @@ func (o Options) checked() (Options, error) {
 		return o, errors.New("phpbridge: WorkerMaxMemory, Grace and SlowRequest cannot be negative")
 	case o.MaxRequests < 0 || o.Backlog < 0:
 		return o, errors.New("phpbridge: MaxRequests and Backlog cannot be negative")
+	}
+	for name, value := range o.Env {
+		if name == "" || strings.ContainsAny(name, "=\n\x00") || strings.Contains(value, "\x00") {
+			return o, fmt.Errorf("phpbridge: environment variable %q = %q is impossible", name, value)
+		}
 	}
 	for _, e := range o.INI {
 		if strings.ContainsAny(e.Name, "=\"'\r\n\x00[];") || strings.ContainsAny(e.Value, "\r\n\x00") {

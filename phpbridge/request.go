@@ -46,9 +46,6 @@ type Request struct {
 	Body io.Reader
 	// BodyLen is the length of Body in bytes.
 	BodyLen int64
-	// Head says that the method is HEAD: PHP prints no body, and its length is
-	// not that of the page.
-	Head bool
 	// Host answers the script's host calls. With nil every one of them throws.
 	Host Host
 	// Wait limits how long the request waits for a worker, after which Serve

@@ -29,13 +29,12 @@ type response struct {
 	flushed bool          // the answer goes out in parts
 	failed  bool          // the client does not take it any more
 	muted   bool          // what comes now is not sent
-	head    bool          // the method is HEAD: there is no body
 }
 
 type headerLine struct{ key, value string }
 
-func newResponse(w http.ResponseWriter, head bool) response {
-	return response{w: w, head: head, status: http.StatusOK, buffer: buffers.Get().(*bytes.Buffer)}
+func newResponse(w http.ResponseWriter) response {
+	return response{w: w, status: http.StatusOK, buffer: buffers.Get().(*bytes.Buffer)}
 }
 
 func (o *response) free() {
@@ -153,7 +152,7 @@ func (o *response) end() {
 	if o.failed {
 		return
 	}
-	if !o.begun && !o.flushed && !o.head && bodyAllowed(o.status) {
+	if !o.begun && !o.flushed && bodyAllowed(o.status) {
 		o.announce(o.buffer.Len())
 	}
 	o.write()

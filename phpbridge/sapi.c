@@ -2,6 +2,8 @@
 
 #include "variable.h"
 
+static const char *environment = ""; /* ephpm_sapi_config.env */
+
 static size_t ephpm_ub_write(const char *str, size_t len)
 {
 	if (!ephpm_worker.in_request) {
@@ -113,10 +115,31 @@ static char *ephpm_read_cookies(void)
 	return (char *)ephpm_variable_find(ZEND_STRL("HTTP_COOKIE"));
 }
 
+/* The configured variables are in the environment, where scripts expect them in
+ * $_SERVER as well. The request's own come later and win. */
+static void register_environment(zval *array)
+{
+	char name[256];
+
+	for (const char *at = environment, *end; (end = strchr(at, '\n')); at = end + 1) {
+		size_t len = end - at;
+		if (len >= sizeof(name)) {
+			continue;
+		}
+		memcpy(name, at, len);
+		name[len] = 0;
+		char *value = getenv(name);
+		if (value) {
+			php_register_variable_safe(name, value, strlen(value), array);
+		}
+	}
+}
+
 static void ephpm_register_variables(zval *array)
 {
 	struct ephpm_variable v = {0};
 
+	register_environment(array);
 	while (ephpm_variable_next(&v)) {
 		size_t len = v.value_len;
 		if (sapi_module.input_filter(PARSE_SERVER, v.name, (char **)&v.value, len, &len)) {
@@ -244,6 +267,7 @@ bool ephpm_sapi_startup(const struct ephpm_sapi_config *config)
 	 * they are known only once the library was loaded; see weak.h. */
 	ephpm_sapi.name = (char *)config->name;
 	ephpm_sapi.sapi_error = zend_error;
+	environment = config->env;
 	ephpm_sapi.default_post_reader = NULL;
 	ephpm_sapi.php_ini_ignore_cwd = 1;
 	if (*config->ini_file) {

@@ -9,6 +9,7 @@ struct ephpm_sapi_config {
 	const char *name;        /* PHP_SAPI */
 	const char *ini_file;    /* instead of the system's php.ini; "" for that */
 	const char *ini_entries; /* after php.ini, in its syntax */
+	const char *env;         /* names of configured variables, a line each */
 };
 
 /* Starts PHP: php.ini, extensions, OPcache. */

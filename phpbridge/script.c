@@ -89,6 +89,9 @@ void ephpm_script_run(void)
 	zend_first_try
 	{
 		if (php_request_startup() == SUCCESS) {
+			/* For HEAD, too, PHP shall print the page: the front leaves it out
+			 * and says how long it is. */
+			SG(request_info).headers_only = 0;
 			zend_file_handle script;
 			zend_stream_init_filename(&script, vars.script ? vars.script : "");
 			script.primary_script = true;

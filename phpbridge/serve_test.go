@@ -148,3 +148,17 @@ func TestResultTellsOfAFatalErrorThatIsDisplayed(t *testing.T) {
 		}
 	}
 }
+
+func TestEnvIsInTheEnvironmentAndTheServerArray(t *testing.T) {
+	p := testPool(t, func(o *Options) {
+		o.MinWorkers, o.MaxWorkers = 1, 1
+		o.Env = map[string]string{"APP_ENV": "prod", "QUERY_STRING": "never"}
+	})
+	r := script(t, `$now = getenv('APP_ENV'); putenv('APP_ENV=changed');
+		echo json_encode([$now, getenv('APP_ENV'), $_SERVER['APP_ENV'], $_SERVER['QUERY_STRING'], trim(shell_exec('echo $APP_ENV'))]);`)
+	for range 2 {
+		if got, want := body(t, run(t, p, r)), `["prod","changed","prod","","changed"]`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

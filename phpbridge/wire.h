@@ -188,7 +188,7 @@ struct ephpm_message {
 
 enum {
 	/* front to zygote */
-	EPHPM_MSG_CONFIG = 1, /* NUL-terminated: SAPI name, php.ini file, ini entries */
+	EPHPM_MSG_CONFIG = 1, /* NUL-terminated: SAPI name, php.ini file, ini entries, names in Env */
 	EPHPM_MSG_FORK = 2,   /* with the worker's stderr as SCM_RIGHTS */
 	EPHPM_MSG_KILL = 3,
 	EPHPM_MSG_TRACE = 8, /* value: the job that the worker should have */

@@ -265,6 +265,7 @@ static void start_php(void)
 	c.name = config;
 	c.ini_file = c.name + strlen(c.name) + 1;
 	c.ini_entries = c.ini_file + strlen(c.ini_file) + 1;
+	c.env = c.ini_entries + strlen(c.ini_entries) + 1;
 	if (!ephpm_sapi_startup(&c)) {
 		fail("PHP did not start; its own messages are above");
 	}

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -66,6 +68,9 @@ func startZygote(ctx context.Context, o *Options, m *memory, doorbell, stderr *o
 	// Room for the names of the workers in ps.
 	cmd.Args = []string{"ephpm: zygote" + strings.Repeat(" ", 19)}
 	cmd.Env = roleEnvironment(os.Environ(), "zygote")
+	for name, value := range o.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.ExtraFiles = []*os.File{theirs, m.file, doorbell}
 	// Signals for the terminal's process group are the front's.
@@ -124,7 +129,7 @@ func roleEnvironment(environ []string, role string) []string {
 
 // configure sends the configuration and waits for PHP to be ready.
 func (z *zygote) configure(o *Options) error {
-	text := strings.Join([]string{o.sapiName(), o.INIFile, o.iniEntries(), ""}, "\x00")
+	text := strings.Join([]string{o.sapiName(), o.INIFile, o.iniEntries(), o.envNames(), ""}, "\x00")
 	if len(text) > configMax {
 		return fmt.Errorf("the ini settings are %d bytes long, at most %d are possible", len(text), configMax)
 	}
@@ -233,6 +238,12 @@ func (o *Options) iniEntries() string {
 		fmt.Fprintf(&b, "%s=%s\n", e.Name, quoteINI(e.Value))
 	}
 	return b.String()
+}
+
+// envNames lists the names of Env, a line each.
+func (o *Options) envNames() string {
+	names := slices.Sorted(maps.Keys(o.Env))
+	return strings.Join(append(names, ""), "\n")
 }
 
 // quoteINI quotes a value, unless it is an expression of PHP's constants such

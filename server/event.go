@@ -34,6 +34,7 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 		BodyLen: int64(len(e.body)),
 		Host:    s.host(c.id),
 		Timeout: s.requestTimeout,
+		Wait:    waitFor(e.name),
 	})
 	if err != nil {
 		s.failed(ctx, c, e.name, failure(ctx, err), slog.Any("err", err))
@@ -42,6 +43,18 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 	s.metrics.eventTime.WithLabelValues(e.name).Observe(result.Ran.Seconds())
 	return result.Fatal, nil
 }
+
+// waitFor is how long an event may wait for a worker, zero for the pool's own
+// limit. A disconnect must not be lost, so it waits as long as it takes.
+func waitFor(name string) time.Duration {
+	if name == eventDisconnect {
+		return forEver
+	}
+	return 0
+}
+
+// forEver is longer than any server runs.
+const forEver = 100 * 365 * 24 * time.Hour
 
 // inTurn gives a request to the pool when it is its turn. Only disconnect waits
 // for that as long as it takes: it must not be lost.

@@ -16,7 +16,7 @@ import (
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	w := responses.Get().(*response)
-	*w = response{ResponseWriter: rw}
+	*w = response{ResponseWriter: rw, old: !r.ProtoAtLeast(1, 1)}
 	s.metrics.begin()
 	defer s.metrics.end()
 

@@ -20,6 +20,7 @@ type response struct {
 	cut       bool          // the connection must be closed without ending the response
 	stall     time.Duration // how long a client of a script may take nothing; 0: for ever
 	timed     bool          // a write deadline is set
+	old       bool          // the client speaks HTTP/1.0
 }
 
 var responses = sync.Pool{New: func() any { return new(response) }}
@@ -27,8 +28,12 @@ var responses = sync.Pool{New: func() any { return new(response) }}
 // begun reports whether a status was sent: it is too late for another.
 func (w *response) begun() bool { return w.status != 0 }
 
-// WriteHeader sends the status. An informational one may be followed by others.
+// WriteHeader sends the status. An informational one may be followed by others; a
+// client of HTTP/1.0 would take it for the answer (RFC 9110 §15.2).
 func (w *response) WriteHeader(status int) {
+	if w.old && status < 200 {
+		return
+	}
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.begin(status)
 	}

@@ -81,6 +81,7 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 		BacklogWait:     time.Duration(c.PHP.WorkerBacklogWait),
 		INIFile:         c.PHP.INIFile,
 		INI:             phpSettings(c, have),
+		Env:             c.PHP.Env,
 		Extensions:      c.PHP.Extensions,
 		SAPIName:        c.PHP.SAPIName,
 		Log:             log,

@@ -27,7 +27,6 @@ type site struct {
 	maxBody      int64         // 0: any
 	cacheControl string
 	sendRoots    sendRoots
-	env          phpbridge.Vars
 
 	metrics *metrics
 	log     *slog.Logger
@@ -65,7 +64,6 @@ func newSite(config Config, run runner, m *metrics, log *slog.Logger) (*site, er
 		maxBody:      int64(c.Request.MaxBodySize),
 		cacheControl: c.Static.CacheControl,
 		sendRoots:    newSendRoots(c.Sendfile.Roots),
-		env:          envVars(config.PHP.Env),
 		metrics:      m,
 		log:          log,
 	}, nil
@@ -144,7 +142,7 @@ func (s *site) upgrade(w *response, r *http.Request, v *visit, now time.Time) ha
 		entry = &script{} // the sockets refuse, count and log it
 	}
 	v.route = route{script: entry, query: v.target.query}
-	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.path, env: s.env, bodyLen: -1}
+	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.path, bodyLen: -1}
 	s.sockets.upgrade(w, r, c.appendTo(nil), v.id)
 	return handlerWebSocket
 }

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -27,15 +25,6 @@ var ownVars = []string{
 	"WS_SAME_ORIGIN",
 }
 
-// envVars are the configured variables, in front of all others: those win.
-func envVars(env Env) phpbridge.Vars {
-	var v phpbridge.Vars
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		v = v.Add(name, env[name])
-	}
-	return v
-}
-
 // cgi is what the CGI variables of one request are made of.
 type cgi struct {
 	request *http.Request
@@ -43,8 +32,7 @@ type cgi struct {
 	target  target
 	route   *route
 	root    string // DOCUMENT_ROOT
-	env     phpbridge.Vars
-	bodyLen int64 // of the body that was read; -1 when there is none
+	bodyLen int64  // of the body that was read; -1 when there is none
 }
 
 // appendTo appends the variables of RFC 3875 §4.1 and those that web servers add.
@@ -54,7 +42,6 @@ func (c *cgi) appendTo(v phpbridge.Vars) phpbridge.Vars {
 	r, p := c.request, peerOf(c.request)
 	script := c.route.script
 
-	v = append(v, c.env...)
 	v = v.Add("GATEWAY_INTERFACE", "CGI/1.1")
 	v = v.Add("SERVER_SOFTWARE", software)
 	v = v.Add("SERVER_PROTOCOL", r.Proto)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"crypto/tls"
 )
 
 func TestVariables(t *testing.T) {
@@ -70,15 +71,6 @@ func TestVariablesOfARewrittenRequest(t *testing.T) {
 		if got, ok := pool.vars[name]; !ok || got != want {
 			t.Errorf("%s = %q (present: %v), want %q", name, got, ok, want)
 		}
-	}
-}
-
-func TestEnvComesFirst(t *testing.T) {
-	pool := &fakePool{}
-	s := newTest(t, files(t, "s.php"), pool, func(c *Config) { c.PHP.Env = Env{"APP_ENV": "prod", "SCRIPT_NAME": "forged"} })
-	get(s, "/s.php")
-	if pool.vars["APP_ENV"] != "prod" || pool.vars["SCRIPT_NAME"] != "/s.php" {
-		t.Errorf("APP_ENV is %q, SCRIPT_NAME %q", pool.vars["APP_ENV"], pool.vars["SCRIPT_NAME"])
 	}
 }
 
