@@ -1,9 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"math"
 	"os"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -29,21 +32,25 @@ const heapFloor = 16 << 20
 const (
 	procsEvery = 50 * time.Millisecond  // looked at, with something to do
 	procsIdle  = 250 * time.Millisecond // and with nothing
-	procsUp    = 0.8                    // of the present ones in use: double them
-	procsDown  = 0.4                    // of one fewer in use
+	procsUp    = 0.9                    // of the present ones in use
+	procsFull  = 8 * procsEvery         // for so long: double them
+	procsDown  = 0.75                   // of one fewer in use
 	procsCalm  = 2 * time.Second        // for so long: one fewer
+	procsFade  = 0.3                    // weight of a new look at the others
 )
 
-// A procs keeps GOMAXPROCS near what the front uses. A processor that the front
-// does not need is not just idle: Go's scheduler wakes a thread to look for
-// work whenever a goroutine becomes ready, and on a machine that runs PHP on
-// the same cores that thread takes the core from the worker that the goroutine
-// waits for.
+// A procs keeps GOMAXPROCS near what the front uses and what others leave it. A
+// processor that the front does not need is not just idle: Go's scheduler wakes
+// a thread to look for work whenever a goroutine becomes ready, and on a machine
+// that runs PHP on the same cores that thread takes the core from the worker
+// that the goroutine waits for.
 type procs struct {
-	most  int
-	now   int
-	calm  time.Duration
-	limit func(int) // sets it
+	most   int
+	now    int
+	full   time.Duration // above procsUp
+	calm   time.Duration // below procsDown, or more than others leave
+	others float64       // processors that other processes use
+	limit  func(int)     // sets GOMAXPROCS
 }
 
 func newProcs() *procs {
@@ -60,17 +67,18 @@ func (p *procs) follow(ctx context.Context) {
 	p.set(1)
 	timer := time.NewTimer(procsEvery)
 	defer timer.Stop()
-	used, at := cpuTime(), time.Now()
+	last := useNow()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
-		u, t := cpuTime(), time.Now()
-		inUse := float64(u-used) / float64(t.Sub(at))
-		p.look(inUse, t.Sub(at))
-		used, at = u, t
+		u := useNow()
+		d := u.at.Sub(last.at)
+		inUse := float64(u.ours-last.ours) / float64(d)
+		p.look(inUse, float64(u.all-last.all)/float64(d)-inUse, d)
+		last = u
 		if inUse < 0.05 {
 			timer.Reset(procsIdle)
 		} else {
@@ -79,20 +87,31 @@ func (p *procs) follow(ctx context.Context) {
 	}
 }
 
-// look takes note of how many processors were in use during d.
-func (p *procs) look(inUse float64, d time.Duration) {
+// look takes note of how many processors were in use during d, by this process
+// and by others.
+func (p *procs) look(inUse, others float64, d time.Duration) {
+	p.others += procsFade * (max(0, others) - p.others)
+	left := min(p.most, max(1, int(math.Round(float64(p.most)-p.others))))
+	full := inUse > procsUp*float64(p.now) && p.now < left
+	calm := p.now > 1 && (inUse < procsDown*float64(p.now-1) || p.now > left)
+	p.full = longer(p.full, d, full)
+	p.calm = longer(p.calm, d, calm)
 	switch {
-	case inUse > procsUp*float64(p.now):
+	case p.full >= procsFull:
+		p.full = 0
+		p.set(min(left, 2*p.now))
+	case p.calm >= procsCalm:
 		p.calm = 0
-		p.set(min(p.most, 2*p.now))
-	case p.now > 1 && inUse < procsDown*float64(p.now-1):
-		if p.calm += d; p.calm >= procsCalm {
-			p.calm = 0
-			p.set(p.now - 1)
-		}
-	default:
-		p.calm = 0
+		p.set(p.now - 1)
 	}
+}
+
+// longer adds d to how long something has been so, or starts anew.
+func longer(so, d time.Duration, still bool) time.Duration {
+	if !still {
+		return 0
+	}
+	return so + d
 }
 
 func (p *procs) set(n int) {
@@ -102,11 +121,40 @@ func (p *procs) set(n int) {
 	}
 }
 
-// cpuTime returns the CPU time that this process has used.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0 // cannot be
+// A use is the CPU time that was used until a moment.
+type use struct {
+	at        time.Time
+	ours, all time.Duration // all is of the whole machine
+}
+
+func useNow() use {
+	u := use{at: time.Now()}
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err == nil { // cannot fail
+		u.ours = time.Duration(r.Utime.Nano() + r.Stime.Nano())
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	u.all = u.ours
+	if stat, err := os.ReadFile("/proc/stat"); err == nil {
+		u.all = busyTime(stat)
+	}
+	return u
+}
+
+// busyTime returns the sum of user, nice, system, irq, softirq and steal time in
+// the first line of /proc/stat (proc_stat(5)), which counts in hundredths of a
+// second.
+func busyTime(stat []byte) time.Duration {
+	line, _, _ := bytes.Cut(stat, []byte("\n"))
+	var ticks int64
+	for i, field := range bytes.Fields(line) {
+		if i < 1 || i == 4 || i == 5 || i > 8 { // the name, idle, iowait, and guests, who count as users
+			continue
+		}
+		n, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			return 0
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
 }
