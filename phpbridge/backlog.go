@@ -103,7 +103,7 @@ func (p *Pool) release(j *job) {
 func (p *Pool) releaseLocked(j *job) {
 	b := &p.backlogs[j.class]
 	j.setState(newJobState(j.generation, 0, stateFree))
-	j.label.set("", "", "")
+	j.label.end()
 	j.death.Store(nil)
 	j.withdrawn.Store(nil)
 	j.orphan, j.lost = false, false

@@ -53,20 +53,40 @@ type job struct {
 // Serve may have returned already. No lock is taken while its mutex is held.
 type label struct {
 	mu               sync.Mutex // guards the following
-	id, site, script string     // empty: no request
+	id, site, script string
+	generation       uint32
+	free             bool // the request has ended
 }
 
-func (l *label) set(id, site, script string) {
+func (l *label) set(r *Request, generation uint32) {
 	l.mu.Lock()
-	l.id, l.site, l.script = id, site, script
+	l.id, l.site, l.script, l.generation, l.free = r.ID, r.Site, r.Script, generation, false
 	l.mu.Unlock()
 }
 
-// attributes returns what a log line says about the request; none without one.
+func (l *label) end() {
+	l.mu.Lock()
+	l.free = true
+	l.mu.Unlock()
+}
+
+// attributes returns what a log line says about the request that has the job;
+// none without one.
 func (l *label) attributes() []any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.script == "" {
+	if l.free || l.script == "" {
+		return nil
+	}
+	return []any{"site", l.site, "script", l.script, "request", l.id}
+}
+
+// attributesOf is for one request, which may have ended; none after another has
+// come.
+func (l *label) attributesOf(generation uint32) []any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.generation != generation || l.script == "" {
 		return nil
 	}
 	return []any{"site", l.site, "script", l.script, "request", l.id}
@@ -152,7 +172,6 @@ func (j *job) load(r *Request) {
 	j.head = 0
 	j.told.Store(false)
 	j.decoder.reset()
-	j.label.set(r.ID, r.Site, r.Script)
 }
 
 // bodyHere says that the first n bytes of the body are in place.

@@ -223,6 +223,7 @@ func (p *Pool) submit(x *exchange) {
 	p.push++
 	j.generation = p.push
 	j.submitted = time.Now()
+	j.label.set(&x.request, j.generation)
 	j.setState(newJobState(j.generation, 0, stateReady))
 	queued := p.memory.push(j.class, uint64(j.generation)<<32|uint64(j.index))
 	p.mu.Unlock()

@@ -169,6 +169,7 @@ bool ephpm_shared_take(struct ephpm_shared *s, uint32_t slot, uint32_t *turn, st
 			if (job) {
 				*turn = c + 1;
 				store(&me->job, (uint32_t)(job - s->jobs) + 1);
+				store(&me->generation, (uint32_t)(load(&job->state) >> 32));
 				open_work(s, job, w);
 				return true;
 			}

@@ -154,7 +154,6 @@ var (
 // on a job.
 func (p *Pool) forgetLocked(i int, how string) {
 	atomic.AndUint64(u64(&p.memory.pool.sleepers[i/64]), ^(uint64(1) << (i % 64)))
-	atomic.StoreUint32(u32(&p.memory.slots[i].job), 0)
 	for _, j := range p.jobs {
 		if !j.heldBy(i) && !j.lost {
 			continue

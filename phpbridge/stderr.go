@@ -74,13 +74,15 @@ func readLines(r io.Reader, line func(string)) {
 }
 
 // stderrLine logs what the worker in a slot prints on stderr, with the request
-// it runs.
+// it runs or ran last: the line may be read a little later than it was written.
 func (p *Pool) stderrLine(slot int) func(string) {
 	return func(text string) {
 		attributes := []any{"text", text}
-		n := int(atomic.LoadUint32(u32(&p.memory.slots[slot].job))) - 1
+		s := &p.memory.slots[slot]
+		n := int(atomic.LoadUint32(u32(&s.job))) - 1
 		if n >= 0 && n < len(p.jobs) {
-			attributes = append(attributes, p.jobs[n].label.attributes()...)
+			generation := atomic.LoadUint32(u32(&s.generation))
+			attributes = append(attributes, p.jobs[n].label.attributesOf(generation)...)
 		}
 		p.log.Warn("PHP stderr", attributes...)
 	}

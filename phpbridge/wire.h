@@ -70,12 +70,14 @@ struct ephpm_pool {
 };
 
 struct ephpm_slot {
-	uint32_t wake;    /* futex; the front adds 1 to wake the worker */
-	uint32_t classes; /* bit mask of the classes it may take */
-	uint32_t stop;    /* 1: end when idle */
-	uint32_t job;     /* 1 + the job it runs; 0: none */
-	uint64_t served;  /* requests since the fork */
-	uint64_t pad[5];
+	uint32_t wake;       /* futex; the front adds 1 to wake the worker */
+	uint32_t classes;    /* bit mask of the classes it may take */
+	uint32_t stop;       /* 1: end when idle */
+	uint32_t job;        /* 1 + the job it runs or ran last; 0: none yet */
+	uint64_t served;     /* requests since the fork */
+	uint32_t generation; /* of that job */
+	uint32_t pad0;
+	uint64_t pad1[4];
 };
 
 /* The state of a job: generation << 32 | slot << 8 | one of these. A worker goes

@@ -34,7 +34,6 @@ void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot)
 
 	while (ephpm_shared_take(&ephpm_worker.shared, slot, &ephpm_worker.turn, &ephpm_worker.work)) {
 		ephpm_script_run();
-		__atomic_store_n(&me->job, 0, __ATOMIC_SEQ_CST);
 		uint64_t served = __atomic_add_fetch(&me->served, 1, __ATOMIC_SEQ_CST);
 		if (max && served >= max) {
 			_exit(EPHPM_EXIT_RECYCLED);
