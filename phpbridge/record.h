@@ -12,6 +12,7 @@ struct ephpm_worker {
 	uint32_t slot;
 	uint32_t turn;      /* whose class is looked at first */
 	bool in_request;    /* work is valid: records may be sent */
+	bool forked;        /* a script has forked, and this is the child */
 	bool fatal;         /* the request had a fatal error */
 	bool finished;      /* the client has its answer: output goes nowhere */
 	char *process_name; /* argv[0], for ps */

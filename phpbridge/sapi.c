@@ -83,7 +83,7 @@ bool ephpm_sapi_finish(void)
  * which needs no question: the length is known before the request starts. */
 static bool more_body(struct ephpm_work *w)
 {
-	if (w->body_ahead <= 0) {
+	if (w->body_ahead <= 0 || !ephpm_worker.in_request) {
 		return false;
 	}
 	ephpm_record_send(EPHPM_REC_READ, NULL, 0);

@@ -103,6 +103,9 @@ void ephpm_script_run(void)
 	}
 	zend_end_try();
 	php_request_shutdown(NULL);
+	if (ephpm_worker.forked) {
+		_exit(EG(exit_status));
+	}
 #ifdef ZEND_SIGNALS
 	/* Handlers are in place from the first request on: leave them there. */
 	SIGG(reset) = 0;

@@ -162,3 +162,30 @@ func TestEnvIsInTheEnvironmentAndTheServerArray(t *testing.T) {
 		}
 	}
 }
+
+// The child of a script is no worker: it neither answers nor takes the next job.
+func TestAScriptThatForksLeavesNoSecondWorker(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.MinWorkers, o.MaxWorkers = 1, 1 })
+	r := script(t, `
+		if (!function_exists('pcntl_fork')) { echo "no pcntl"; exit; }
+		$pid = pcntl_fork();
+		if ($pid === 0) { echo "child"; flush(); file_put_contents(__FILE__ . ".child", getmypid()); exit(3); }
+		pcntl_waitpid($pid, $status);
+		echo "parent ", pcntl_wexitstatus($status);`)
+	got := body(t, run(t, p, r))
+	if got == "no pcntl" {
+		t.Skip("this libphp has no pcntl")
+	}
+	if got != "parent 3" {
+		t.Errorf("body %q", got)
+	}
+	child := read(t, r.Script+".child")
+	for range 20 {
+		if got := body(t, run(t, p, script(t, `echo getmypid();`))); got == child {
+			t.Fatal("the child of a script serves")
+		}
+	}
+	if exists("/proc/" + child) {
+		t.Error("the child lives on")
+	}
+}

@@ -1,5 +1,6 @@
 #include "worker.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -20,6 +21,14 @@ static void set_name(uint32_t slot)
 	}
 }
 
+/* A script may fork (pcntl_fork). The job stays with the parent: its child runs the
+ * script to its end, but has no request, and is no worker. */
+static void on_fork(void)
+{
+	ephpm_worker.forked = true;
+	ephpm_worker.in_request = false;
+}
+
 void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot)
 {
 	struct ephpm_slot *me = &shared->slots[slot];
@@ -29,6 +38,7 @@ void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot)
 	ephpm_worker.slot = slot;
 	ephpm_worker.turn = slot;
 	set_name(slot);
+	pthread_atfork(NULL, NULL, on_fork);
 	ephpm_compat_child_init();
 	ephpm_limit_start();
 
