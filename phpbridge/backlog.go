@@ -95,8 +95,11 @@ func (p *Pool) place(x *exchange, j *job) error {
 func (p *Pool) release(j *job) {
 	p.mu.Lock()
 	p.releaseLocked(j)
+	some := len(p.handovers) > 0
 	p.mu.Unlock()
-	p.handOver()
+	if some {
+		p.handOver()
+	}
 }
 
 // releaseLocked is release for those who hold mu; they call handOver without it.
@@ -128,12 +131,6 @@ func (p *Pool) releaseLocked(j *job) {
 // whoever gives a job back does it, because it would take the next in line a
 // while to wake up, and their order would be the scheduler's.
 func (p *Pool) handOver() {
-	p.mu.Lock()
-	none := len(p.handovers) == 0
-	p.mu.Unlock()
-	if none {
-		return
-	}
 	p.placing.Lock()
 	defer p.placing.Unlock()
 	for {

@@ -68,10 +68,7 @@ static ZEND_FUNCTION(ephpm_log)
 	smart_str_append(&line, message);
 	if (context && zend_hash_num_elements(Z_ARRVAL_P(context)) > 0) {
 		smart_str_appendc(&line, ' ');
-		php_json_encode(&line, context, 0);
-		if (!EG(exception) && JSON_G(error_code)) {
-			zend_argument_value_error(3, "must hold only values that JSON can hold");
-		}
+		ephpm_log_append_context(&line, context);
 	}
 	smart_str_appendc(&line, '\n');
 	if (!EG(exception)) {

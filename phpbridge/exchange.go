@@ -104,8 +104,7 @@ func (x *exchange) tail(ctx context.Context) {
 	x.detached = true
 	err := x.run(context.WithoutCancel(ctx))
 	if err != nil {
-		x.pool.log.Warn("script did not come to its end after it finished the answer", "error", err,
-			"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
+		x.pool.log.Warn("script did not come to its end after it finished the answer", x.about("error", err)...)
 	}
 	x.settle()
 	_ = x.pool.count(x.request.Class, err) // it was logged
@@ -193,11 +192,16 @@ func (x *exchange) broken(err error) error {
 		return crash
 	}
 	x.pool.disarm(j)
-	x.pool.log.Error("worker broke the protocol, it is killed", "error", err, "slot", s.slot(),
-		"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
+	x.pool.log.Error("worker broke the protocol, it is killed", x.about("error", err, "slot", s.slot())...)
 	j.swapState(s, newJobState(s.generation(), s.slot(), stateKilled))
 	x.pool.killHolder(j, syscall.SIGKILL)
 	return crash
+}
+
+// about adds to the attributes of a log line which request it is about.
+func (x *exchange) about(attributes ...any) []any {
+	r := &x.request
+	return append(attributes, "site", r.Site, "script", r.Script, "request", r.ID)
 }
 
 // take acts on one record.
@@ -240,8 +244,7 @@ func (x *exchange) headers(p []byte) error {
 		return err
 	}
 	if status < 200 || status > 599 {
-		x.pool.log.Error("script set an impossible status, answered with 500", "status", status,
-			"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
+		x.pool.log.Error("script set an impossible status, answered with 500", x.about("status", status)...)
 		status = http.StatusInternalServerError
 	}
 	x.response.status = status
@@ -283,8 +286,7 @@ func (x *exchange) finish(ctx context.Context) {
 func (x *exchange) read() error {
 	n, err := x.readBody()
 	if err != nil {
-		x.pool.log.Error("cannot read the request body", "error", err,
-			"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
+		x.pool.log.Error("cannot read the request body", x.about("error", err)...)
 	}
 	x.job.answered(n)
 	return nil

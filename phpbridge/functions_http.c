@@ -135,6 +135,15 @@ static void send_note(zend_long level, zend_string *message, const smart_str *co
 	smart_str_free(&out);
 }
 
+bool ephpm_log_append_context(smart_str *to, zval *context)
+{
+	php_json_encode(to, context, 0);
+	if (!EG(exception) && JSON_G(error_code)) {
+		zend_argument_value_error(3, "must hold only values that JSON can hold");
+	}
+	return !EG(exception);
+}
+
 static ZEND_FUNCTION(ephpm_log)
 {
 	smart_str json = {0};
@@ -149,12 +158,8 @@ static ZEND_FUNCTION(ephpm_log)
 		Z_PARAM_ARRAY(context)
 	ZEND_PARSE_PARAMETERS_END();
 	if (context && zend_hash_num_elements(Z_ARRVAL_P(context)) > 0) {
-		php_json_encode(&json, context, 0);
-		if (EG(exception) || JSON_G(error_code)) {
+		if (!ephpm_log_append_context(&json, context)) {
 			smart_str_free(&json);
-			if (!EG(exception)) {
-				zend_argument_value_error(3, "must hold only values that JSON can hold");
-			}
 			RETURN_THROWS();
 		}
 		smart_str_0(&json);

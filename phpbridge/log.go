@@ -16,8 +16,8 @@ func (x *exchange) logMessage(p []byte) error {
 	if len(p) == 0 {
 		return errors.New("log record without a priority")
 	}
-	x.pool.log.Log(context.Background(), syslogLevel(p[0]), "PHP message", "text", string(p[1:]),
-		"site", x.request.Site, "script", x.request.Script, "request", x.request.ID)
+	x.pool.log.Log(context.Background(), syslogLevel(p[0]), "PHP message",
+		x.about("text", string(p[1:]))...)
 	return nil
 }
 
@@ -32,7 +32,7 @@ func (x *exchange) note(p []byte) error {
 	if n > uint64(len(p)) {
 		return fmt.Errorf("note of %d bytes, %d are left", n, len(p))
 	}
-	attributes := []any{"text", string(p[:n]), "site", x.request.Site, "script", x.request.Script, "request", x.request.ID}
+	attributes := x.about("text", string(p[:n]))
 	x.pool.log.Log(context.Background(), level, "PHP message", append(attributes, contextOf(p[n:])...)...)
 	return nil
 }

@@ -25,6 +25,9 @@ bool ephpm_sapi_finish(void);
 extern const zend_function_entry ephpm_ws_functions[];   /* functions_ws.c */
 extern const zend_function_entry ephpm_http_functions[]; /* functions_http.c */
 
+/* Appends the context of ephpm_log() as JSON. False with an exception pending. */
+bool ephpm_log_append_context(smart_str *to, zval *context);
+
 /* The constants that go with them. */
 void ephpm_http_constants(int module_number);
 
