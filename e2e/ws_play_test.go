@@ -139,10 +139,18 @@ func (p *play) wantGone(pid int) {
 	}
 }
 
-// wantMetric compares a series that moves no more.
+// wantMetric waits until a series has a value: an answer is counted after the
+// client has it.
 func (p *play) wantMetric(series string, want float64) {
 	p.t.Helper()
-	if got, err := p.metric(series); err != nil || got != want {
-		p.t.Errorf("%s is %v (%v), want %v", series, got, err, want)
+	err := eventually(func() error {
+		got, err := p.metric(series)
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %v", got)
+		}
+		return err
+	})
+	if err != nil {
+		p.t.Errorf("%s is not %v: %v", series, want, err)
 	}
 }
