@@ -47,6 +47,7 @@ type ServerConfig struct {
 	Metrics   MetricsConfig   `toml:"metrics"`
 	Logging   LoggingConfig   `toml:"logging"`
 	WebSocket WebSocketConfig `toml:"websocket"`
+	TLS       TLSConfig       `toml:"tls"`
 }
 
 // RequestConfig is [server.request]: what a request may weigh.
@@ -265,6 +266,7 @@ func DefaultConfig() Config {
 				RequestGrace: Duration(5 * time.Second),
 				Shutdown:     Duration(30 * time.Second),
 			},
+			TLS:     defaultTLS(),
 			Static:  StaticConfig{HiddenFiles: HiddenDeny},
 			Metrics: MetricsConfig{Path: "/metrics"},
 			Logging: LoggingConfig{Level: "info"},

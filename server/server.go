@@ -22,6 +22,7 @@ type Server struct {
 	config      Config
 	log         *slog.Logger
 	listener    net.Listener
+	certs       *certificates // nil when nothing speaks TLS
 	pool        workers
 	shedder     *shedder // nil when nothing is shed
 	site        *site
@@ -103,6 +104,13 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 // newServer makes what surrounds the pool.
 func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	s := &Server{config: c, log: log, pool: pool, ids: newIDs()}
+	if c.Server.TLS.Enabled() {
+		certs, err := newCertificates(c.Server.TLS, keyPairs(c), log)
+		if err != nil {
+			return nil, err
+		}
+		s.certs = certs
+	}
 	if c.Server.Metrics.Enabled {
 		s.metrics, s.metricsPath = newMetrics(log), c.Server.Metrics.Path
 	}
@@ -127,11 +135,16 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// Reload takes up new code, php.ini and extensions: PHP starts anew, and each
-// worker is replaced when it has done what it runs. Requests and sockets go on.
-// The configuration is not read again. When PHP does not start, all stays as it
-// is, and the error says why. ctx ends the wait for PHP.
-func (s *Server) Reload(ctx context.Context) error { return s.pool.Reload(ctx) }
+// Reload takes up new code, php.ini, extensions and certificates: PHP starts anew,
+// and each worker is replaced when it has done what it runs. Requests and sockets
+// go on. The configuration is not read again. When PHP does not start, all of it
+// stays as it is, and the error says why. ctx ends the wait for PHP.
+func (s *Server) Reload(ctx context.Context) error {
+	if s.certs != nil {
+		s.certs.reload()
+	}
+	return s.pool.Reload(ctx)
+}
 
 // closePool ends a pool that serves nobody.
 func closePool(p workers) {
@@ -152,8 +165,17 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	ended := make(chan error, 1)
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { ended <- hs.Serve(l) }) // until stop
-	s.log.Info("HTTP listening", "addr", l.Addr().String())
+	if s.certs == nil {
+		wg.Go(func() { ended <- hs.Serve(l) }) // until stop
+		s.log.Info("HTTP listening", "addr", l.Addr().String())
+	} else {
+		watch, cancel := context.WithCancel(ctx)
+		defer cancel()
+		wg.Go(func() { s.certs.watch(watch) })
+		hs.TLSConfig = s.certs.tlsConfig("h2", "http/1.1")
+		wg.Go(func() { ended <- hs.ServeTLS(l, "", "") }) // until stop
+		s.log.Info("HTTPS listening", "addr", l.Addr().String())
+	}
 
 	var err error
 	select {

@@ -160,7 +160,8 @@ func (l *loader) apply(table string, t *entry, file string, problems *[]problem)
 // resolve lets the paths of a file start at the file's directory, so that the
 // server serves the same from wherever it is started.
 func (l *loader) resolve(dir string) {
-	for _, path := range []*string{&l.config.Server.DocumentRoot, &l.config.Server.PIDFile, &l.config.PHP.INIFile} {
+	c := &l.config
+	for _, path := range []*string{&c.Server.DocumentRoot, &c.Server.PIDFile, &c.Server.TLS.Cert, &c.Server.TLS.Key, &c.PHP.INIFile} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}
