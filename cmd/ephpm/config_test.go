@@ -134,7 +134,7 @@ websocket_files = [
   "a.php",
   2,
 ]
-http3 = { enabled = true }
+preview = { enabled = true }
 [server.websocket]
 pingg_interval = 30
 enabled = "yes"
@@ -168,7 +168,7 @@ ephpm.toml:3: listen: unknown key; did you mean server.listen?
 ephpm.toml:5: server.lisetn: unknown key; did you mean listen?
 ephpm.toml:6: server.index_files: want a list; got the string "index.php"
 ephpm.toml:7: server.websocket_files: entry 2: want a string; got the integer 2
-ephpm.toml:11: server.http3: not available in this version; let a proxy in front speak HTTP/3
+ephpm.toml:11: server.preview: not available in this version; remove the key
 ephpm.toml:13: server.websocket.pingg_interval: unknown key; did you mean ping_interval_secs?
 ephpm.toml:14: server.websocket.enabled: want true or false; got the string "yes"
 ephpm.toml:15: server.websocket.max_connections: want an integer; got the fraction 1.5

@@ -61,7 +61,7 @@ func TestEnvironmentRefuses(t *testing.T) {
 		"EPHPM_SERVER_LISTEN=:80":                 "EPHPM_SERVER_LISTEN: unknown key; did you mean EPHPM_SERVER__LISTEN? Levels are parted by two underscores",
 		"EPHPM_SERVER__WEB__SOCKET__ENABLED=1":    "EPHPM_SERVER__WEB__SOCKET__ENABLED: unknown key; did you mean EPHPM_SERVER__WEBSOCKET__ENABLED? Levels are parted by two underscores",
 		"EPHPM_XYZ__ABC=1":                        "EPHPM_XYZ__ABC: unknown key; ephpm.toml.example lists them all",
-		"EPHPM_SERVER__TLS__CERT=a.pem":           "EPHPM_SERVER__TLS__CERT: not available in this version; let a proxy in front speak TLS",
+		"EPHPM_PHP__FPM_ENGINE=pool":              "EPHPM_PHP__FPM_ENGINE: not available in this version; remove the key; scripts run in a pool of processes",
 		"EPHPM_SERVER__INDEX_FILES=index.php":     `EPHPM_SERVER__INDEX_FILES: want a JSON array such as ["a", "b"]; got "index.php"`,
 		"EPHPM_SERVER__INDEX_FILES=null":          `EPHPM_SERVER__INDEX_FILES: want a JSON array such as ["a", "b"]; got "null"`,
 		"EPHPM_SERVER__INDEX_FILES=[1]":           "EPHPM_SERVER__INDEX_FILES: entry 1: want a string; got the integer 1",
