@@ -35,13 +35,19 @@ var rows = map[string]row{
 		modules: []string{"github.com/BurntSushi/toml"}, // and nobody else
 	},
 	"server": {
-		ours:        []string{"websocket", "registry", "phpbridge", "kv"},
+		ours:        []string{"websocket", "registry", "phpbridge", "kv", "quic"},
 		modules:     []string{"github.com/prometheus/client_golang", "github.com/quic-go/quic-go"},
 		std:         []string{"net"},
 		testModules: []string{"github.com/coder/websocket"},
 	},
 	"websocket": {
 		modules: []string{"github.com/coder/websocket"},
+		std:     []string{"net"},
+	},
+	// Sockets, keys and connection IDs below quic-go, which leaves them to its
+	// user. Not in server: it is nothing of HTTP.
+	"quic": {
+		modules: []string{"github.com/quic-go/quic-go", "golang.org/x/net", "golang.org/x/sys"}, // x/net: the batches of its ReadBatch
 		std:     []string{"net"},
 	},
 	"registry": {},
