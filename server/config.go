@@ -46,6 +46,7 @@ type ServerConfig struct {
 	Sendfile  SendfileConfig  `toml:"sendfile"`
 	Metrics   MetricsConfig   `toml:"metrics"`
 	Logging   LoggingConfig   `toml:"logging"`
+	Security  SecurityConfig  `toml:"security"`
 	WebSocket WebSocketConfig `toml:"websocket"`
 	TLS       TLSConfig       `toml:"tls"`
 }
@@ -266,10 +267,11 @@ func DefaultConfig() Config {
 				RequestGrace: Duration(5 * time.Second),
 				Shutdown:     Duration(30 * time.Second),
 			},
-			TLS:     defaultTLS(),
-			Static:  StaticConfig{HiddenFiles: HiddenDeny},
-			Metrics: MetricsConfig{Path: "/metrics"},
-			Logging: LoggingConfig{Level: "info"},
+			TLS:      defaultTLS(),
+			Security: defaultSecurity(),
+			Static:   StaticConfig{HiddenFiles: HiddenDeny},
+			Metrics:  MetricsConfig{Path: "/metrics"},
+			Logging:  LoggingConfig{Level: "info"},
 			WebSocket: WebSocketConfig{
 				Enabled:        true,
 				MaxConnections: 10000,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	w := responses.Get().(*response)
 	*w = response{ResponseWriter: rw, old: !r.ProtoAtLeast(1, 1)}
+	r = s.proxies.through(r)
 	s.metrics.begin()
 	defer s.metrics.end()
 
@@ -69,7 +71,7 @@ func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
 			return by
 		}
 	}
-	return s.site.answer(w, r, &visit{id: s.ids.next(), target: t, path: path}, now)
+	return s.site.answer(w, r, &visit{id: s.requestID(r), target: t, path: path}, now)
 }
 
 // own answers the server's own endpoints.
@@ -98,6 +100,20 @@ func sendJSON(w *response, status int, text string) {
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text+"\n") // a client that is gone misses it
 }
+
+// requestID returns the name of a request: what a trusted proxy calls it, else one
+// of ours.
+func (s *Server) requestID(r *http.Request) string {
+	if len(s.proxies.networks) > 0 && peerOf(r).via {
+		if id := r.Header["X-Request-Id"]; len(id) == 1 && requestID.MatchString(id[0]) {
+			return id[0]
+		}
+	}
+	return s.ids.next()
+}
+
+// requestID is what can stand in logs, headers and file names.
+var requestID = regexp.MustCompile("^[A-Za-z0-9][-A-Za-z0-9._:+=@]{0,127}$")
 
 // ids names requests in logs and for scripts: a random part for this process, and
 // a count.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,7 +28,7 @@ func listen(addr string) (net.Listener, error) {
 }
 
 // newHTTPServer returns the net/http side of the server.
-func newHTTPServer(c ServerConfig, h http.Handler, log *slog.Logger) *http.Server {
+func newHTTPServer(c ServerConfig, h http.Handler, trusted proxies, log *slog.Logger) *http.Server {
 	conns := &fresh{conns: map[net.Conn]struct{}{}}
 	s := &http.Server{
 		Handler:           h,
@@ -37,7 +36,7 @@ func newHTTPServer(c ServerConfig, h http.Handler, log *slog.Logger) *http.Serve
 		IdleTimeout:       idleTimeout(c),
 		// net/http reads 4 KiB more than it is told.
 		MaxHeaderBytes: max(1, int(c.Request.MaxHeaderSize)-4096),
-		ConnContext:    withPeer,
+		ConnContext:    trusted.connContext,
 		ConnState:      conns.track,
 		ErrorLog:       slog.NewLogLogger(httpLog{log.Handler()}, slog.LevelDebug),
 	}
@@ -52,33 +51,6 @@ func idleTimeout(c ServerConfig) time.Duration {
 		return -1
 	}
 	return time.Duration(c.Timeouts.Idle)
-}
-
-// A peer is what the CGI variables say about a connection, worked out once.
-type peer struct {
-	addr, port string // the client's
-	local      string // our address
-}
-
-type peerKey struct{}
-
-// withPeer is http.Server.ConnContext.
-func withPeer(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, peerKey{}, newPeer(c.RemoteAddr().String(), c.LocalAddr().String()))
-}
-
-func newPeer(remote, local string) *peer {
-	addr, port := splitHostPort(remote)
-	host, _ := splitHostPort(local)
-	return &peer{addr: strings.Trim(addr, "[]"), port: port, local: strings.Trim(host, "[]")}
-}
-
-// peerOf returns the peer of the request's connection.
-func peerOf(r *http.Request) *peer {
-	if p, ok := r.Context().Value(peerKey{}).(*peer); ok {
-		return p
-	}
-	return newPeer(r.RemoteAddr, "")
 }
 
 // splitHostPort splits at the last colon that is not part of an IPv6 address.

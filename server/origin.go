@@ -8,9 +8,9 @@ import (
 )
 
 // sameOrigin reports whether the page that opens the socket came from this
-// host. The scheme is not compared: behind a proxy that ends TLS it differs. A
-// client that sends no Origin is no browser, so nobody else's cookies are at
-// stake.
+// host. The scheme is compared when it is sure to be https: behind a proxy that
+// ends TLS and is not trusted, http says nothing. A client that sends no Origin is
+// no browser, so nobody else's cookies are at stake.
 func sameOrigin(r *http.Request) bool {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
@@ -20,8 +20,19 @@ func sameOrigin(r *http.Request) bool {
 	if err != nil || len(origins) > 1 || u.Host == "" {
 		return false // "null", for one
 	}
-	port := map[string]string{"http": ":80", "https": ":443"}[strings.ToLower(u.Scheme)]
-	return strings.EqualFold(strings.TrimSuffix(u.Host, port), strings.TrimSuffix(r.Host, port))
+	p, scheme := peerOf(r), strings.ToLower(u.Scheme)
+	if p.secure(r) && scheme != "https" {
+		return false
+	}
+	standard := map[string]string{"http": ":80", "https": ":443"}[scheme]
+	same := func(host string) bool {
+		return strings.EqualFold(strings.TrimSuffix(u.Host, standard), strings.TrimSuffix(host, standard))
+	}
+	if same(r.Host) {
+		return true
+	}
+	name, port := splitHostPort(r.Host)
+	return port == "" && p.serverPort != "" && same(name+":"+p.serverPort) // a proxy may leave it out of Host
 }
 
 // allowed reports whether the configuration lets the page's origin in. An empty

@@ -29,6 +29,7 @@ type Server struct {
 	metrics     *metrics // nil when they are off
 	metricsPath string   // empty when they are off
 	ids         *ids
+	proxies     proxies // who may name the client of a request
 	stopping    atomic.Bool
 }
 
@@ -103,7 +104,7 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 
 // newServer makes what surrounds the pool.
 func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
-	s := &Server{config: c, log: log, pool: pool, ids: newIDs()}
+	s := &Server{config: c, log: log, pool: pool, ids: newIDs(), proxies: newProxies(c.Server.Security)}
 	if c.Server.TLS.Enabled() {
 		certs, err := newCertificates(c.Server.TLS, keyPairs(c), log)
 		if err != nil {
@@ -161,7 +162,7 @@ func (s *Server) Run(ctx context.Context) error { return s.serve(ctx, s.listener
 
 // serve is Run with a listener.
 func (s *Server) serve(ctx context.Context, l net.Listener) error {
-	hs := newHTTPServer(s.config.Server, s, s.log)
+	hs := newHTTPServer(s.config.Server, s, s.proxies, s.log)
 	ended := make(chan error, 1)
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -108,6 +108,7 @@ func (k *checks) server(s ServerConfig) {
 	}
 	k.sendfile(s.Sendfile.Roots)
 	k.tls(s.TLS)
+	k.security(s.Security)
 	k.oneOf("server.static.hidden_files", s.Static.HiddenFiles, HiddenDeny, HiddenIgnore, HiddenAllow)
 	k.oneOf("server.logging.level", s.Logging.Level, "debug", "info", "warn", "error")
 	if p := s.Metrics.Path; !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#% ") {

@@ -80,11 +80,14 @@ func (c *cgi) appendHost(v phpbridge.Vars, p *peer) phpbridge.Vars {
 		name = p.local
 	}
 	scheme, standard := "http", "80"
-	if r.TLS != nil {
+	if p.secure(r) {
 		scheme, standard = "https", "443"
 		v = v.Add("HTTPS", "on")
 	}
-	if port == "" {
+	switch {
+	case p.serverPort != "":
+		port = p.serverPort
+	case port == "":
 		port = standard
 	}
 	v = v.Add("REQUEST_SCHEME", scheme)
