@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,17 +44,18 @@ func TestUploadErrorsArePHPs(t *testing.T) {
 	if err := wantBody(a.request("POST", "/", body[:500], "Content-Type", kind), `{"a":["cut.txt",3,0]} []`); err != nil {
 		t.Error(err)
 	}
-	if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 {
+	if left := regularFiles(t, dir); len(left) > 0 {
 		t.Errorf("temporary files are left: %q", left)
 	}
 }
 
-// A killed script leaves its temporary files behind: nobody asked it to clean up.
-// They must not be found by the next.
+// A killed script cannot clean up. Its upload is not found by the next, and goes.
 func TestUploadOfAKilledScriptIsNotTheNexts(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
 	a := startApp(t, appOptions{
-		TOML:  "[server.timeouts]\nrequest = \"200ms\"\nrequest_grace = 0\n[php]\nworkers = 1\n",
+		TOML: "[server.timeouts]\nrequest = \"200ms\"\nrequest_grace = 0\n[php]\nworkers = 1\n" +
+			fmt.Sprintf("ini_overrides = [[\"upload_tmp_dir\", %q]]\n", dir),
 		Files: map[string]string{"index.php": `<?php if ($_FILES) sleep(60); echo count($_FILES), count($_POST), strlen(file_get_contents('php://input'));`},
 	})
 	body, kind := form([3]string{"a", "x.txt", "secret"}, [3]string{"b", "", "secret"})
@@ -65,6 +65,7 @@ func TestUploadOfAKilledScriptIsNotTheNexts(t *testing.T) {
 	if err := wantBody(a.request("GET", "/", ""), "000"); err != nil {
 		t.Error(err)
 	}
+	wantNoFiles(t, dir)
 }
 
 // Two hundred clients that send a byte a second hold none of four workers.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime/multipart"
 	"net/http"
 	"os"
@@ -91,19 +93,47 @@ func TestUploadedFileIsRemoved(t *testing.T) {
 	})
 	for _, path := range []string{"/", "/?fatal"} {
 		body, kind := form([3]string{"file", "foo.txt", "bar"})
-		if _, got := a.do(a.request("POST", path, body, "Content-Type", kind)); got != dir {
-			t.Errorf("uploaded to %q, want %q", got, dir)
+		if _, got := a.do(a.request("POST", path, body, "Content-Type", kind)); !strings.HasPrefix(got, dir+"/ephpm-uploads-") {
+			t.Errorf("uploaded to %q, want a directory of the worker in %q", got, dir)
 		}
-		err := eventually(func() error {
-			if left, err := filepath.Glob(dir + "/*"); err != nil || len(left) > 0 {
-				return fmt.Errorf("left are %q, %v", left, err)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
-		}
+		wantNoFiles(t, dir)
 	}
+	a.Stop()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("the server left %v, %v", left, err)
+	}
+}
+
+// wantNoFiles waits until there are no files in a directory and below.
+func wantNoFiles(t *testing.T, dir string) {
+	t.Helper()
+	err := eventually(func() error {
+		if left := regularFiles(t, dir); len(left) > 0 {
+			return fmt.Errorf("left are %q", left)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// regularFiles lists the files in a directory and below.
+func regularFiles(t *testing.T, dir string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it has gone meanwhile
+		}
+		if err == nil && e.Type().IsRegular() {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return files
 }
 
 func TestLargeUploadIsComplete(t *testing.T) {

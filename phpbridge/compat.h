@@ -11,6 +11,7 @@
 #include <ext/standard/head.h>
 #include <ext/standard/info.h>
 #include <php_main.h>
+#include <php_open_temporary_file.h>
 #include <php_output.h>
 #include <php_variables.h>
 #include <zend_exceptions.h>

@@ -118,23 +118,6 @@ static ZEND_FUNCTION(apache_response_headers)
 	}
 }
 
-static void send_note(zend_long level, zend_string *message, const smart_str *context)
-{
-	smart_str out = {0};
-	int32_t slog_level = (int32_t)MAX(MIN(level, 100), -100);
-	size_t room = EPHPM_LOG_MAX - sizeof(slog_level) - sizeof(uint32_t);
-	uint32_t len = (uint32_t)MIN(ZSTR_LEN(message), room);
-
-	smart_str_appendl(&out, (const char *)&slog_level, sizeof(slog_level));
-	smart_str_appendl(&out, (const char *)&len, sizeof(len));
-	smart_str_appendl(&out, ZSTR_VAL(message), len);
-	if (context->s && ZSTR_LEN(context->s) <= room - len) {
-		smart_str_append(&out, context->s);
-	}
-	ephpm_record_send(EPHPM_REC_NOTE, ZSTR_VAL(out.s), ZSTR_LEN(out.s));
-	smart_str_free(&out);
-}
-
 bool ephpm_log_append_context(smart_str *to, zval *context)
 {
 	php_json_encode(to, context, 0);
@@ -165,7 +148,8 @@ static ZEND_FUNCTION(ephpm_log)
 		smart_str_0(&json);
 	}
 	if (ephpm_worker.in_request) {
-		send_note(level, message, &json);
+		int32_t slog_level = (int32_t)MAX(MIN(level, 100), -100);
+		ephpm_record_note(slog_level, ZSTR_VAL(message), ZSTR_LEN(message), json.s);
 	}
 	smart_str_free(&json);
 }

@@ -38,6 +38,9 @@ func (p *Pool) manage() {
 				grow.Reset(p.options.SpawnAfter)
 			}
 		case <-look.C:
+			p.wakeAnother()
+			p.wakeZygotes()
+			p.endStuck()
 			p.shrink()
 			p.replaceLarge()
 			p.fill()

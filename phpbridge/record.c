@@ -35,6 +35,22 @@ void ephpm_record_notify(void)
 	ephpm_work_notify(&ephpm_worker.shared, &ephpm_worker.work);
 }
 
+void ephpm_record_note(int32_t level, const char *message, size_t len, const zend_string *context)
+{
+	smart_str out = {0};
+	const size_t room = EPHPM_LOG_MAX - sizeof(level) - sizeof(uint32_t);
+	uint32_t n = (uint32_t)MIN(len, room);
+
+	smart_str_appendl(&out, (const char *)&level, sizeof(level));
+	smart_str_appendl(&out, (const char *)&n, sizeof(n));
+	smart_str_appendl(&out, message, n);
+	if (context && ZSTR_LEN(context) <= room - n) {
+		smart_str_append(&out, context);
+	}
+	ephpm_record_send(EPHPM_REC_NOTE, ZSTR_VAL(out.s), ZSTR_LEN(out.s));
+	smart_str_free(&out);
+}
+
 static void append_kind(struct ephpm_call *c, uint8_t kind)
 {
 	smart_str_appendc(&c->values, (char)kind);

@@ -13,6 +13,7 @@ struct ephpm_worker {
 	uint32_t turn;      /* whose class is looked at first */
 	bool in_request;    /* work is valid: records may be sent */
 	bool forked;        /* a script has forked, and this is the child */
+	bool changed;       /* the script changed its process: it takes no other request */
 	bool fatal;         /* the request had a fatal error */
 	bool finished;      /* the client has its answer: output goes nowhere */
 	char *process_name; /* argv[0], for ps */
@@ -24,6 +25,9 @@ extern struct ephpm_worker ephpm_worker;
 /* Appends a record to the response. The front sees it at the latest with the
  * next notify. */
 void ephpm_record_send(uint8_t type, const void *data, size_t len);
+
+/* Sends a line for the log, with a slog level. context is JSON, or NULL. */
+void ephpm_record_note(int32_t level, const char *message, size_t len, const zend_string *context);
 
 /* Publishes all records and wakes the front. */
 void ephpm_record_notify(void);

@@ -1,5 +1,6 @@
 #include "sapi.h"
 
+#include "lasting.h"
 #include "variable.h"
 
 static const char *environment = ""; /* ephpm_sapi_config.env */
@@ -282,5 +283,6 @@ bool ephpm_sapi_startup(const struct ephpm_sapi_config *config)
 		return false;
 	}
 	sapi_module.name = (char *)config->name;
+	ephpm_lasting_watch();
 	return true;
 }

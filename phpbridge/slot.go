@@ -35,6 +35,8 @@ type slot struct {
 	idleSince  time.Time // not served and asleep since
 	traced     []any     // what the log will say with the backtrace that was asked for
 	replaced   bool      // it ends to be replaced by another
+	stuckAt    uint64    // served at the last look of endStuck
+	stuckSince time.Time // it leaves work lying since; zero: it does not
 }
 
 // fill forks what is missing of the wanted workers.
@@ -113,6 +115,7 @@ func (p *Pool) died(m message, how string) {
 		return
 	}
 	p.forgetLocked(m.slot, how)
+	p.listeners.Go(func() { m.from.uploads.remove(m.slot, m.generation) }) // ends by itself
 	asked := how == exitStopped || how == exitRecycled
 	switch {
 	case how == exitRecycled, s.replaced && asked:

@@ -18,3 +18,7 @@ func (s slotSet) union(t slotSet) slotSet {
 	}
 	return s
 }
+
+func (s *slotSet) add(slot int) { s[slot/64] |= 1 << (slot % 64) }
+
+func (s *slotSet) has(slot int) bool { return s[slot/64]&(1<<(slot%64)) != 0 }

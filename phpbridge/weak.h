@@ -29,6 +29,7 @@
 #pragma weak php_child_init
 #pragma weak php_execute_script
 #pragma weak php_get_highlight_struct
+#pragma weak php_get_temporary_directory
 #pragma weak php_getopt
 #pragma weak php_handle_aborted_connection
 #pragma weak php_handle_auth_data

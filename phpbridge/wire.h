@@ -177,7 +177,7 @@ enum {
 };
 
 /* The control socket (SOCK_SEQPACKET) between front and zygote. Each message
- * is this struct; CONFIG, READY and FAILED carry text behind it. */
+ * is this struct; some carry text behind it. */
 struct ephpm_message {
 	uint32_t type;
 	uint32_t slot;
@@ -191,11 +191,11 @@ struct ephpm_message {
 enum {
 	/* front to zygote */
 	EPHPM_MSG_CONFIG = 1, /* NUL-terminated: SAPI name, php.ini file, ini entries, names in Env */
-	EPHPM_MSG_FORK = 2,   /* with the worker's stderr as SCM_RIGHTS */
+	EPHPM_MSG_FORK = 2,   /* text: its directory for uploads; its stderr as SCM_RIGHTS */
 	EPHPM_MSG_KILL = 3,
 	EPHPM_MSG_TRACE = 8, /* value: the job that the worker should have */
 	/* zygote to front */
-	EPHPM_MSG_READY = 4,  /* PHP version, NUL, 1 if OPcache runs or 0 */
+	EPHPM_MSG_READY = 4,  /* PHP version, NUL, '1' if OPcache runs or '0', NUL, upload_tmp_dir */
 	EPHPM_MSG_FAILED = 5, /* text: why */
 	EPHPM_MSG_FORKED = 6, /* value -1: fork failed */
 	EPHPM_MSG_DIED = 7,

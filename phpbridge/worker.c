@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "lasting.h"
 #include "limit.h"
 #include "record.h"
 #include "script.h"
@@ -29,7 +30,19 @@ static void on_fork(void)
 	ephpm_worker.in_request = false;
 }
 
-void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot)
+/* Uploads, and the large body of any request, are files until the request ends. In
+ * a directory of the worker's own the front finds them when it could not end it. */
+static void set_upload_directory(const char *dir)
+{
+	zend_ini_entry *entry = zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("upload_tmp_dir"));
+
+	if (*dir && entry) {
+		entry->value = zend_string_init(dir, strlen(dir), 1);
+		PG(upload_tmp_dir) = ZSTR_VAL(entry->value);
+	}
+}
+
+void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot, const char *uploads)
 {
 	struct ephpm_slot *me = &shared->slots[slot];
 	uint32_t max = shared->pool->max_requests;
@@ -41,11 +54,13 @@ void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot)
 	pthread_atfork(NULL, NULL, on_fork);
 	ephpm_compat_child_init();
 	ephpm_limit_start();
+	ephpm_lasting_start();
+	set_upload_directory(uploads);
 
 	while (ephpm_shared_take(&ephpm_worker.shared, slot, &ephpm_worker.turn, &ephpm_worker.work)) {
 		ephpm_script_run();
 		uint64_t served = __atomic_add_fetch(&me->served, 1, __ATOMIC_SEQ_CST);
-		if (max && served >= max) {
+		if ((max && served >= max) || ephpm_lasting_changed(ephpm_worker.work.job->taken_at)) {
 			_exit(EPHPM_EXIT_RECYCLED);
 		}
 	}

@@ -6,7 +6,9 @@
 
 #include "shared.h"
 
-/* Runs the worker in a fresh child of the zygote; never returns. */
-void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot) __attribute__((noreturn));
+/* Runs the worker in a fresh child of the zygote; never returns. uploads is where
+ * PHP shall put uploaded files, "" for where it is configured to. */
+void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot, const char *uploads)
+	__attribute__((noreturn));
 
 #endif

@@ -2,6 +2,7 @@
  * becomes it when its environment says so, before the Go runtime starts. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "leftover.h"
 #include "sapi.h"
 #include "trace.h"
 #include "worker.h"
@@ -129,7 +131,7 @@ static void watch_children(void)
 
 /* What is different in a worker: no control socket, its own stderr, and an end
  * with the zygote. */
-static void become_worker(uint32_t slot, int errors, pid_t parent)
+static void become_worker(uint32_t slot, int errors, pid_t parent, const char *uploads)
 {
 	sigset_t none;
 
@@ -147,7 +149,7 @@ static void become_worker(uint32_t slot, int errors, pid_t parent)
 	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	ephpm_worker_main(&zygote.shared, slot);
+	ephpm_worker_main(&zygote.shared, slot, uploads);
 }
 
 static void do_fork(const struct ephpm_message *m, int errors)
@@ -158,7 +160,7 @@ static void do_fork(const struct ephpm_message *m, int errors)
 	pid_t parent = getpid();
 	pid_t pid = fork();
 	if (pid == 0) {
-		become_worker(m->slot, errors, parent);
+		become_worker(m->slot, errors, parent, (const char *)(m + 1));
 	}
 	if (errors >= 0) {
 		close(errors);
@@ -176,6 +178,9 @@ static void do_kill(const struct ephpm_message *m)
 	}
 	const struct child *c = &zygote.children[m->slot];
 	if (c->pid > 0 && c->generation == m->generation) {
+		if (m->value == SIGKILL) {
+			ephpm_leftover_remove(c->pid);
+		}
 		kill(c->pid, m->value);
 	}
 }
@@ -273,14 +278,14 @@ static void start_php(void)
 
 static void send_ready(void)
 {
-	static const char version[] = PHP_VERSION;
-	char text[64];
 	bool opcache = zend_hash_str_exists(CG(function_table), ZEND_STRL("opcache_get_status"))
 		&& zend_ini_long(ZEND_STRL("opcache.enable"), 0);
+	const char *uploads = PG(upload_tmp_dir) && *PG(upload_tmp_dir) ? PG(upload_tmp_dir)
+																	: php_get_temporary_directory();
+	char text[PATH_MAX + 64];
+	int len = snprintf(text, sizeof(text), "%s%c%d%c%s", PHP_VERSION, 0, opcache, 0, uploads);
 
-	memcpy(text, version, sizeof(version));
-	text[sizeof(version)] = opcache;
-	send_message(EPHPM_MSG_READY, 0, 0, 0, text, sizeof(version) + 1);
+	send_message(EPHPM_MSG_READY, 0, 0, 0, text, MIN((size_t)len, sizeof(text) - 1));
 }
 
 static void zygote_main(int argc, char **argv) __attribute__((noreturn));

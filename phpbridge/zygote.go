@@ -30,6 +30,7 @@ type zygote struct {
 	waited  chan struct{} // closed when the process has gone
 	php     string        // version of the library it loaded
 	opcache bool
+	uploads *uploads // nil when there is no room for it
 }
 
 // A message is one packet on the control socket.
@@ -147,17 +148,22 @@ func (z *zygote) configure(o *Options) error {
 		return errors.New("PHP ended while it started; its last messages are in the log")
 	case m.kind == C.EPHPM_MSG_FAILED:
 		return fmt.Errorf("%s (%s)", m.text, libraryAdvice())
-	case m.kind != C.EPHPM_MSG_READY || len(m.text) < 2:
+	}
+	facts := strings.Split(string(m.text), "\x00")
+	if m.kind != C.EPHPM_MSG_READY || len(facts) != 3 {
 		return fmt.Errorf("the zygote sent message %d instead of READY", m.kind)
 	}
-	z.php = string(m.text[:len(m.text)-2])
-	z.opcache = m.text[len(m.text)-1] == 1
+	z.php, z.opcache = facts[0], facts[1] == "1"
+	if z.uploads, err = newUploads(facts[2]); err != nil {
+		o.Log.Warn("uploads of killed scripts will stay where they are", "error", err)
+	}
 	return z.control.SetReadDeadline(time.Time{})
 }
 
 // fork asks for a worker in the slot; FORKED or its death answers.
 func (z *zygote) fork(slot int, generation uint32, stderr *os.File) error {
-	return z.send(C.EPHPM_MSG_FORK, slot, generation, 0, nil, unix.UnixRights(int(stderr.Fd())))
+	uploads := []byte(z.uploads.open(slot, generation))
+	return z.send(C.EPHPM_MSG_FORK, slot, generation, 0, uploads, unix.UnixRights(int(stderr.Fd())))
 }
 
 // kill sends a signal to the worker, unless it has gone meanwhile. Only the
@@ -212,13 +218,15 @@ func (z *zygote) receive() (message, error) {
 
 // close ends the zygote and its workers and waits for it.
 func (z *zygote) close() {
-	_ = z.control.Close() // tells it to end
+	_ = z.control.Close()                     // tells it to end
+	_ = z.cmd.Process.Signal(syscall.SIGCONT) // which one that is stopped would not hear
 	select {
 	case <-z.waited:
 	case <-time.After(controlWait):
 		_ = z.cmd.Process.Kill() // it may have gone just now
 		<-z.waited
 	}
+	z.uploads.close()
 }
 
 func (o *Options) sapiName() string {
