@@ -27,6 +27,11 @@ func keyPairs(c Config) []keyPair {
 	if t := c.Server.TLS; t.Cert != "" {
 		pairs = append(pairs, keyPair{cert: t.Cert, key: t.Key})
 	}
+	for _, s := range c.Sites {
+		if t := s.TLS; t.Cert != "" {
+			pairs = append(pairs, keyPair{names: s.Names, cert: t.Cert, key: t.Key})
+		}
+	}
 	return pairs
 }
 

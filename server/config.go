@@ -9,6 +9,9 @@ import "time"
 type Config struct {
 	Server ServerConfig `toml:"server"`
 	PHP    PHPConfig    `toml:"php"`
+	// Sites are the [[site]] tables: host names with roots of their own. Without
+	// any there is one site, which answers to every name.
+	Sites []SiteConfig `toml:"site"`
 
 	// File is the path of the file that the configuration came from. It has no
 	// key. When it lies below the document root it is never served. Empty
@@ -21,9 +24,16 @@ type ServerConfig struct {
 	// Listen is the address of the HTTP listener, "host:port". An empty host
 	// means every address of the machine, port 0 a free one.
 	Listen string `toml:"listen"`
-	// DocumentRoot is the directory that is served. A relative path in a
-	// configuration file starts at that file's directory.
+	// DocumentRoot is the directory that is served; beside other sites, for host
+	// names that are no site's, without sockets. A relative path in a
+	// configuration file starts at that file's directory. Empty, beside other
+	// sites, means that unknown names get 404.
 	DocumentRoot string `toml:"document_root"`
+	// ResolveRoot says what scripts find in DOCUMENT_ROOT and SCRIPT_FILENAME
+	// when a document root is or has a symbolic link, such as "current": the
+	// directory that it leads to now, else the path as configured. In both cases
+	// a link that was switched is followed within a second.
+	ResolveRoot bool `toml:"resolve_root"`
 	// PIDFile gets the process id of the server, for ephpm reload. A relative
 	// path in a configuration file starts at that file's directory. Empty means
 	// none.
@@ -59,6 +69,9 @@ type RequestConfig struct {
 	// MaxHeaderSize limits the request line and the header fields together, in
 	// bytes; more is answered with 431. It must be at least 4096.
 	MaxHeaderSize Size `toml:"max_header_size"`
+	// TrustedHosts are the host names that are answered, all others get 421; in
+	// the form of SiteConfig.Names. Empty means all.
+	TrustedHosts []string `toml:"trusted_hosts"`
 }
 
 // TimeoutsConfig is [server.timeouts].
@@ -253,6 +266,7 @@ func DefaultConfig() Config {
 		Server: ServerConfig{
 			Listen:         "0.0.0.0:8080",
 			DocumentRoot:   ".",
+			ResolveRoot:    true,
 			IndexFiles:     []string{"index.php", "index.html"},
 			WebSocketFiles: []string{"websocket.php"},
 			Fallback:       []string{"$uri", "$uri/", "/index.php?$query_string"},

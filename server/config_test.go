@@ -52,6 +52,11 @@ func TestEveryFieldHasAKey(t *testing.T) {
 	walk("", reflect.TypeFor[Config]())
 }
 
+// oneSite returns a site with one name.
+func oneSite(c *Config, name string) []SiteConfig {
+	return []SiteConfig{{Names: []string{name}, Root: c.Server.DocumentRoot}}
+}
+
 func TestValidateNamesTheKey(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -91,6 +96,26 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"server.sendfile.roots", "absolute", func(c *Config) { c.Server.Sendfile.Roots = []SendfileRoot{{"/p/", "files"}} }},
 		{"server.sendfile.roots", "no such", func(c *Config) { c.Server.Sendfile.Roots = []SendfileRoot{{"/p/", missing}} }},
 		{"server.sendfile.roots", "not a directory", func(c *Config) { c.Server.Sendfile.Roots = []SendfileRoot{{"/p/", file}} }},
+		{"server.request.trusted_hosts", "bare", func(c *Config) { c.Server.Request.TrustedHosts = []string{"a.example:80"} }},
+		{"site[1].names", "is empty", func(c *Config) { c.Sites = []SiteConfig{{Root: c.Server.DocumentRoot}} }},
+		{"site[1].names", "lower case", func(c *Config) { c.Sites = oneSite(c, "A.example") }},
+		{"site[1].names", "start", func(c *Config) { c.Sites = oneSite(c, "a.*") }},
+		{"site[1].names", "start", func(c *Config) { c.Sites = oneSite(c, "*") }},
+		{"site[1].names", "not a host name", func(c *Config) { c.Sites = oneSite(c, "a/b") }},
+		{"site[1].names", "bare", func(c *Config) { c.Sites = oneSite(c, "[::1]") }},
+		{"site[2].names", "site[1] already", func(c *Config) { c.Sites = append(oneSite(c, "*.a.example"), oneSite(c, "*.a.example")...) }},
+		{"site[1].root", "is empty", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].Root = "" }},
+		{"site[1].root", "does not exist", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].Root = missing }},
+		{"site[1].index_files", "../x", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].IndexFiles = []string{"../x"} }},
+		{"site[1].fallback", "never reached", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].Fallback = []string{"=404", "$uri"} }},
+		{"site[1].websocket_files", "is empty", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].WebSocketFiles = []string{} }},
+		{"site[1].tls.key", "is empty", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS.Cert = file }},
+		{"site[1].tls.cert", "is empty", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS.Key = file }},
+		{"site[1].tls.cert", "cannot be read", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS = SiteTLSConfig{missing, file} }},
+		{"site[1].timeouts.request", "less than 0", func(c *Config) {
+			c.Sites = oneSite(c, "a")
+			c.Sites[0].Timeouts.Request = new(Duration(-1))
+		}},
 		{"server.metrics.path", "/metrics", func(c *Config) { c.Server.Metrics.Path = "metrics" }},
 		{"server.logging.level", "debug, info", func(c *Config) { c.Server.Logging.Level = "loud" }},
 		{"server.security.trusted_proxies", "10.0.0.0/8", func(c *Config) { c.Server.Security.TrustedProxies = []string{"localhost"} }},

@@ -13,7 +13,8 @@ import (
 )
 
 // ServeHTTP answers one request. The checks come in this order: the path is sound,
-// the server's own endpoints, hidden paths, WebSocket upgrades, the fallback list.
+// the server's own endpoints, the host name is sound and trusted and has a site,
+// hidden paths, WebSocket upgrades, the fallback list.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	w := responses.Get().(*response)
@@ -22,10 +23,10 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.metrics.begin()
 	defer s.metrics.end()
 
-	if r.ContentLength != 0 && s.site.stall > 0 {
+	if stall := time.Duration(s.config.Server.Timeouts.Idle); r.ContentLength != 0 && stall > 0 {
 		// For whoever reads the body, and for net/http, which reads a little of
 		// what nobody read. It is lifted by body.read or the next request.
-		_ = http.NewResponseController(rw).SetReadDeadline(start.Add(s.site.stall))
+		_ = http.NewResponseController(rw).SetReadDeadline(start.Add(stall))
 	}
 	by := s.answer(w, r, start)
 	s.metrics.answered(r.Method, w.status, by, start)
@@ -71,7 +72,30 @@ func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
 			return by
 		}
 	}
-	return s.site.answer(w, r, &visit{id: s.requestID(r), target: t, path: path}, now)
+	site, status := s.siteOf(r)
+	if site == nil {
+		w.fail(status)
+		return handlerError
+	}
+	return site.answer(w, r, &visit{id: s.requestID(r), target: t, path: path}, now)
+}
+
+// siteOf returns the site that the request is for, or why there is none. net/http
+// has put the :authority of HTTP/2 and the host of an absolute URL into r.Host.
+func (s *Server) siteOf(r *http.Request) (found *site, status int) {
+	name, ok := hostName(r.Host)
+	if !ok {
+		return nil, http.StatusBadRequest
+	}
+	if s.trusted != nil {
+		if _, ok := s.trusted.find(name); !ok {
+			return nil, http.StatusMisdirectedRequest // RFC 9110 §15.5.20
+		}
+	}
+	if found = s.sites.find(name); found == nil {
+		return nil, http.StatusNotFound
+	}
+	return found, 0
 }
 
 // own answers the server's own endpoints.

@@ -27,6 +27,7 @@ const (
 // another release, is served without a restart.
 type root struct {
 	path    string // absolute, as configured
+	resolve bool   // show scripts where path leads to, not path
 	secret  string // the configuration file, which is never sent; may be empty
 	log     *slog.Logger
 	current atomic.Pointer[tree]
@@ -34,12 +35,12 @@ type root struct {
 }
 
 // openRoot opens the directory at path.
-func openRoot(path, secret string, log *slog.Logger) (*root, error) {
+func openRoot(path string, resolve bool, secret string, log *slog.Logger) (*root, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &root{path: abs, secret: secret, log: log}
+	r := &root{path: abs, resolve: resolve, secret: secret, log: log}
 	t, err := r.open()
 	if err != nil {
 		return nil, err
@@ -62,7 +63,11 @@ func (r *root) open() (*tree, error) {
 		_ = dir.Close() // it was only opened to be looked at
 		return nil, err
 	}
-	return &tree{dir: dir, path: path, info: info, log: r.log, scripts: map[string]*script{}}, nil
+	t := &tree{dir: dir, path: path, shown: r.path, info: info, log: r.log, scripts: map[string]*script{}}
+	if r.resolve {
+		t.shown = path
+	}
+	return t, nil
 }
 
 // tree returns what the root leads to. It looks at most once per lookAgain and
@@ -100,10 +105,11 @@ func (r *root) isSecret(info fs.FileInfo) bool {
 // A tree is one directory that a root led to. Nothing outside it is reached
 // through it, whatever symbolic links it holds.
 type tree struct {
-	dir  *os.Root
-	path string // absolute, without symbolic links: DOCUMENT_ROOT
-	info fs.FileInfo
-	log  *slog.Logger
+	dir   *os.Root
+	path  string // absolute, without symbolic links
+	shown string // DOCUMENT_ROOT
+	info  fs.FileInfo
+	log   *slog.Logger
 
 	mu      sync.RWMutex // guards the following
 	scripts map[string]*script
@@ -185,7 +191,7 @@ func (t *tree) script(name string, now time.Time) found {
 	if f.kind != aFile {
 		return f
 	}
-	s = &script{name: "/" + name, file: filepath.Join(t.path, f.name), until: now.Add(lookAgain)}
+	s = &script{name: "/" + name, file: filepath.Join(t.shown, f.name), until: now.Add(lookAgain)}
 	t.mu.Lock()
 	if len(t.scripts) >= maxScripts {
 		clear(t.scripts)

@@ -15,7 +15,7 @@ import (
 	"ephpm/phpbridge"
 )
 
-// A Server is the whole front of one configuration: its listener, its site and
+// A Server is the whole front of one configuration: its listener, its sites and
 // the pool of PHP workers. Run it once; ServeHTTP may be called from any
 // goroutine.
 type Server struct {
@@ -25,9 +25,10 @@ type Server struct {
 	certs       *certificates // nil when nothing speaks TLS
 	pool        workers
 	shedder     *shedder // nil when nothing is shed
-	site        *site
-	metrics     *metrics // nil when they are off
-	metricsPath string   // empty when they are off
+	sites       *sites
+	trusted     *nameTable[bool] // the host names that are answered; nil: all
+	metrics     *metrics         // nil when they are off
+	metricsPath string           // empty when they are off
 	ids         *ids
 	proxies     proxies // who may name the client of a request
 	stopping    atomic.Bool
@@ -65,7 +66,7 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 	least, most := have.workers(c.PHP)
 	cache := have.opcache()
 	log.Info("starting",
-		"version", Build().Version, "php", Build().PHP, "root", c.Server.DocumentRoot,
+		"version", Build().Version, "php", Build().PHP, "root", c.Server.DocumentRoot, "sites", len(c.Sites),
 		"workers_min", least, "workers_max", most, "workers_auto", c.PHP.Workers == 0,
 		"cpus", have.cpus, "memory", Size(have.memory>>20<<20).String(),
 		"opcache", Size(cache.memory).String(), "opcache_files", cache.files, "opcache_revalidate", c.PHP.OPcacheRevalidate.String())
@@ -105,8 +106,8 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 // newServer makes what surrounds the pool.
 func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	s := &Server{config: c, log: log, pool: pool, ids: newIDs(), proxies: newProxies(c.Server.Security)}
-	if c.Server.TLS.Enabled() {
-		certs, err := newCertificates(c.Server.TLS, keyPairs(c), log)
+	if pairs := keyPairs(c); len(pairs) > 0 || c.Server.TLS.Enabled() {
+		certs, err := newCertificates(c.Server.TLS, pairs, log)
 		if err != nil {
 			return nil, err
 		}
@@ -121,17 +122,27 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 		s.shedder = newShedder(pool, most, c.PHP)
 		pages = s.shedder
 	}
-	site, err := newSite(c, pages, s.metrics, log)
-	if err != nil {
-		return nil, fmt.Errorf("document root: %w", err)
-	}
-	s.site = site
-	if c.Server.WebSocket.Enabled {
-		var r prometheus.Registerer
-		if s.metrics != nil {
-			r = s.metrics.registry
+	if trusted := c.Server.Request.TrustedHosts; len(trusted) > 0 {
+		s.trusted = new(nameTable[bool])
+		for _, name := range trusted {
+			s.trusted.set(name, true)
 		}
-		site.openSockets(c, pool, most, newSocketMetrics(r), new(atomic.Int64))
+	}
+	var r prometheus.Registerer
+	if s.metrics != nil {
+		r = s.metrics.registry
+	}
+	counts, open := newSocketMetrics(r), new(atomic.Int64)
+	var err error
+	s.sites, err = newSites(c, func(name string, c Config) (*site, error) {
+		site, err := newSite(name, c, pages, s.metrics, log)
+		if err == nil && c.Server.WebSocket.Enabled {
+			site.openSockets(c, pool, most, counts, open)
+		}
+		return site, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -203,15 +214,11 @@ func (s *Server) stop(hs *http.Server) {
 			_ = hs.Close() // its listener is closed already
 		}
 	})
-	if s.site.sockets != nil {
-		s.site.sockets.shutdown(ctx)
-	}
+	s.sites.shutdown(ctx)
 	wg.Wait()
 	if err := s.pool.Close(ctx); err != nil {
 		s.log.Warn("killed the scripts that were still running", "err", err)
 	}
-	if s.site.sockets != nil {
-		s.site.sockets.wait() // their scripts have ended, so they do
-	}
+	s.sites.wait() // their scripts have ended, so they do
 	s.log.Info("stopped")
 }

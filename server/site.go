@@ -41,16 +41,16 @@ type visit struct {
 	route  route
 }
 
-// newSite returns the site of a checked configuration, without sockets: every
-// call of theirs throws.
-func newSite(config Config, run runner, m *metrics, log *slog.Logger) (*site, error) {
+// newSite returns a site without sockets: every call of theirs throws. The
+// configuration is the site's own; see Config.forSite.
+func newSite(name string, config Config, run runner, m *metrics, log *slog.Logger) (*site, error) {
 	c := config.Server
-	root, err := openRoot(c.DocumentRoot, config.File, log)
+	root, err := openRoot(c.DocumentRoot, c.ResolveRoot, config.File, log)
 	if err != nil {
 		return nil, err
 	}
 	return &site{
-		name: "default",
+		name: name,
 		root: root,
 		routes: routes{
 			fallback: parseFallback(c.Fallback),
@@ -122,6 +122,7 @@ func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, 
 		maxEvents:      max(1, workers, c.PHP.WorkerBacklog),
 		eventWait:      time.Duration(c.PHP.WorkerBacklogWait),
 		requestTimeout: s.timeout,
+		noSite:         s.name == noSite,
 		subprotocols:   ws.Subprotocols,
 		allowedOrigins: ws.AllowedOrigins,
 		entrypoint: func() (string, bool) {
@@ -132,6 +133,10 @@ func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, 
 			return entry.file, true
 		},
 	})
+	if s.name == noSite {
+		s.host = thrower(textNoSite)
+		return
+	}
 	s.host = s.sockets.host(registry.ID{})
 }
 
@@ -142,7 +147,7 @@ func (s *site) upgrade(w *response, r *http.Request, v *visit, now time.Time) ha
 		entry = &script{} // the sockets refuse, count and log it
 	}
 	v.route = route{script: entry, query: v.target.query}
-	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.path, bodyLen: -1}
+	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.shown, bodyLen: -1}
 	s.sockets.upgrade(w, r, c.appendTo(nil), v.id)
 	return handlerWebSocket
 }

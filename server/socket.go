@@ -49,6 +49,9 @@ type socketOptions struct {
 	// requestTimeout limits the run of one event. Zero means no limit.
 	requestTimeout time.Duration
 
+	// noSite refuses every upgrade: the host name is no site's.
+	noSite bool
+
 	subprotocols   []string
 	allowedOrigins []string
 
@@ -157,6 +160,9 @@ func unavailable(reason, text, full string) *refusal {
 
 // check judges the request alone and returns the script and the body.
 func (s *sockets) check(w *response, r *http.Request) (script string, body []byte, no *refusal) {
+	if s.noSite {
+		return "", nil, &refusal{status: http.StatusNotFound, reason: refusedSite, text: "Not Found"}
+	}
 	script, ok := s.entrypoint()
 	if !ok {
 		return "", nil, &refusal{status: http.StatusNotFound, reason: refusedEntrypoint, text: "Not Found"}

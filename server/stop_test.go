@@ -154,7 +154,7 @@ func TestEventsFitThePool(t *testing.T) {
 			config.PHP.Workers, config.PHP.WorkerBacklog = Workers(c.workers), c.backlog
 			config.PHP.WorkerBacklogWait = Duration(7 * time.Second)
 		})
-		if o := s.site.sockets; o.maxEvents != c.want || cap(o.turns) != c.want || o.eventWait != 7*time.Second {
+		if o := s.sites.other.sockets; o.maxEvents != c.want || cap(o.turns) != c.want || o.eventWait != 7*time.Second {
 			t.Errorf("backlog %d, %d workers: %d events at a time that wait %v, want %d and 7s",
 				c.backlog, c.workers, o.maxEvents, o.eventWait, c.want)
 		}

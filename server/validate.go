@@ -34,9 +34,10 @@ func (e *KeyError) Error() string { return e.Key + ": " + e.Text }
 func (c Config) Validate() error {
 	var k checks
 	k.noNegatives("", reflect.ValueOf(c))
-	k.server(c.Server)
+	k.server(c)
 	k.webSocket(c.Server)
 	k.php(c.PHP)
+	k.sites(c)
 	return errors.Join(k...)
 }
 
@@ -78,6 +79,14 @@ func (k *checks) add(key, format string, args ...any) {
 // noNegatives walks the keys: no number of ours has a meaning below zero.
 func (k *checks) noNegatives(key string, v reflect.Value) {
 	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			k.noNegatives(key, v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			k.noNegatives(fmt.Sprintf("%s[%d]", key, i+1), v.Index(i))
+		}
 	case reflect.Struct:
 		for f, field := range v.Fields() {
 			tag := f.Tag.Get("toml")
@@ -93,15 +102,19 @@ func (k *checks) noNegatives(key string, v reflect.Value) {
 	}
 }
 
-func (k *checks) server(s ServerConfig) {
+func (k *checks) server(c Config) {
+	s := c.Server
 	k.listen(s.Listen)
-	k.documentRoot(s.DocumentRoot)
-	k.files("server.index_files", s.IndexFiles)
-	for i, entry := range s.Fallback {
-		k.fallback(entry, i == len(s.Fallback)-1)
+	if s.DocumentRoot != "" || !c.hasSites() {
+		k.root("server.document_root", s.DocumentRoot, ", in the file or with -d")
 	}
+	k.files("server.index_files", s.IndexFiles)
+	k.fallbacks("server.fallback", s.Fallback)
 	if n := s.Request.MaxHeaderSize; n >= 0 && n < 4096 {
 		k.add("server.request.max_header_size", "%v is too little for a browser's request; want at least 4096", n)
+	}
+	for _, name := range s.Request.TrustedHosts {
+		k.hostPattern("server.request.trusted_hosts", name)
 	}
 	if strings.ContainsFunc(s.Static.CacheControl, notInHeader) {
 		k.add("server.static.cache_control", "%q cannot be sent as a header", s.Static.CacheControl)
@@ -130,12 +143,11 @@ func (k *checks) listen(addr string) {
 	}
 }
 
-// documentRoot opens the root as the server will: nothing is served from one
-// that cannot be read.
-func (k *checks) documentRoot(root string) {
-	const key, todo = "server.document_root", "; name another in the file or with -d"
+// root opens a document root as the server will: nothing is served from one that
+// cannot be read. where says where else it can be named.
+func (k *checks) root(key, root, where string) {
 	if root == "" {
-		k.add(key, "is empty; name the directory to serve, in the file or with -d")
+		k.add(key, "is empty; name the directory to serve%s", where)
 		return
 	}
 	dir, err := os.Open(root)
@@ -146,15 +158,15 @@ func (k *checks) documentRoot(root string) {
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
 	case errors.Is(err, fs.ErrNotExist):
-		k.add(key, "%q does not exist%s", root, todo)
+		k.add(key, "%q does not exist; name another%s", root, where)
 	case errors.Is(err, fs.ErrPermission):
 		k.add(key, "%q cannot be read by this user; give it read and execute permission, or run as its owner", root)
 	default:
 		if info, e := os.Stat(root); e == nil && !info.IsDir() {
-			k.add(key, "%q is not a directory%s", root, todo)
+			k.add(key, "%q is not a directory; name another%s", root, where)
 			return
 		}
-		k.add(key, "%q cannot be read (%v)%s", root, err, todo)
+		k.add(key, "%q cannot be read (%v); name another%s", root, err, where)
 	}
 }
 
@@ -192,8 +204,13 @@ func (k *checks) sendfile(roots []SendfileRoot) {
 // placeholder finds what looks like a variable in a fallback entry.
 var placeholder = regexp.MustCompile(`\$\{?[A-Za-z_0-9]*\}?`)
 
-func (k *checks) fallback(entry string, last bool) {
-	const key = "server.fallback"
+func (k *checks) fallbacks(key string, entries []string) {
+	for i, entry := range entries {
+		k.fallback(key, entry, i == len(entries)-1)
+	}
+}
+
+func (k *checks) fallback(key, entry string, last bool) {
 	if code, ok := strings.CutPrefix(entry, "="); ok {
 		n, err := strconv.Atoi(code)
 		switch {
@@ -216,10 +233,7 @@ func (k *checks) fallback(entry string, last bool) {
 
 func (k *checks) webSocket(s ServerConfig) {
 	ws := s.WebSocket
-	k.files("server.websocket_files", s.WebSocketFiles)
-	if ws.Enabled && len(s.WebSocketFiles) == 0 {
-		k.add("server.websocket_files", "is empty; name a script, or set enabled = false in [server.websocket]")
-	}
+	k.websocketFiles("server.websocket_files", s)
 	if ws.SendQueue == 0 {
 		k.add("server.websocket.send_queue", "must be at least 1")
 	}
@@ -228,9 +242,20 @@ func (k *checks) webSocket(s ServerConfig) {
 			k.add("server.websocket.subprotocols", "%q is not a subprotocol; want letters, digits and signs such as - and .", name)
 		}
 	}
-	for _, origin := range ws.AllowedOrigins {
+	k.origins("server.websocket.allowed_origins", ws.AllowedOrigins)
+}
+
+func (k *checks) websocketFiles(key string, s ServerConfig) {
+	k.files(key, s.WebSocketFiles)
+	if s.WebSocket.Enabled && len(s.WebSocketFiles) == 0 {
+		k.add(key, "is empty; name a script, or set enabled = false in [server.websocket]")
+	}
+}
+
+func (k *checks) origins(key string, origins []string) {
+	for _, origin := range origins {
 		if origin != SameOrigin && !isOrigin(origin) {
-			k.add("server.websocket.allowed_origins", `%q is neither %q nor an origin such as "https://app.example"`, origin, SameOrigin)
+			k.add(key, `%q is neither %q nor an origin such as "https://app.example"`, origin, SameOrigin)
 		}
 	}
 }
@@ -276,7 +301,7 @@ func (k *checks) php(p PHPConfig) {
 	if r := p.OPcacheRevalidate; r != Never && time.Duration(r)%time.Second != 0 {
 		k.add("php.opcache_revalidate", "%v is not in whole seconds, which is all OPcache can count", r)
 	}
-	k.env(p.Env)
+	k.env("php.env", p.Env)
 	if p.INIFile != "" {
 		k.readable("php.ini_file", p.INIFile)
 	}
@@ -296,8 +321,7 @@ func (k *checks) php(p PHPConfig) {
 }
 
 // env checks that no variable can pass for one that the server or PHP sets.
-func (k *checks) env(env Env) {
-	const key = "php.env"
+func (k *checks) env(key string, env Env) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		switch upper := strings.ToUpper(name); {
 		case !variable.MatchString(name):

@@ -56,6 +56,7 @@ func load(r request) (server.Config, []string, error) {
 	l.mistakes = append(l.mistakes, mistakes...)
 	l.readFlags(r)
 
+	l.config.Derive(func(key string) bool { return l.origin[key] != "" })
 	if len(l.mistakes) == 0 { // a wrong value would only be told twice
 		l.validate()
 	}
@@ -107,7 +108,7 @@ func (l *loader) readFile(name string) error {
 		return fmt.Errorf("%s:%w", name, err)
 	}
 	var problems []problem
-	l.apply("", root, name, &problems)
+	l.apply("", l.settings, root, name, &problems)
 	slices.SortFunc(problems, func(a, b problem) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.key, b.key))
 	})
@@ -126,15 +127,18 @@ type problem struct {
 }
 
 // apply sets the entries of a table.
-func (l *loader) apply(table string, t *entry, file string, problems *[]problem) {
+func (l *loader) apply(table string, s settings, t *entry, file string, problems *[]problem) {
 	for key, e := range t.entries {
 		name := join(table, key)
-		place, isSetting := l.settings.place[name]
-		_, isTable := l.settings.tables[name]
+		place, isSetting := s.place[name]
+		_, isTable := s.tables[name]
 		var err error
 		switch {
 		case isTable && e.entries != nil:
-			l.apply(name, e, file, problems)
+			l.apply(name, s, e, file, problems)
+			continue
+		case isSetting && e.list != nil && isTables(place):
+			l.applyList(name, place, e, file, problems)
 			continue
 		case isTable:
 			err = fmt.Errorf("is a table; its keys go below a line [%s]", name)
@@ -142,14 +146,16 @@ func (l *loader) apply(table string, t *entry, file string, problems *[]problem)
 			if err = set(place, e.plain()); err == nil {
 				l.from(name, fmt.Sprintf("%s:%d", file, e.line))
 			}
-		case isSetting && e.entries != nil:
+		case isSetting && e.entries != nil && isTables(place):
+			err = fmt.Errorf("is a list of tables; each begins with a line [[%s]]", name)
+		case isSetting && (e.entries != nil || e.list != nil):
 			err = errors.New("is a key, not a table")
 		case isSetting:
 			if err = set(place, e.value); err == nil {
 				l.from(name, fmt.Sprintf("%s:%d", file, e.line))
 			}
 		default:
-			err = l.settings.unknown(table, key)
+			err = s.unknown(table, key)
 		}
 		if err != nil {
 			*problems = append(*problems, problem{line: e.line, key: name, err: err})
@@ -157,11 +163,35 @@ func (l *loader) apply(table string, t *entry, file string, problems *[]problem)
 	}
 }
 
+// isTables reports whether a key is a list of tables.
+func isTables(place reflect.Value) bool {
+	return place.Kind() == reflect.Slice && isTable(place.Type().Elem())
+}
+
+// applyList sets a list of tables. Keys in the nth are called "site[n].root".
+func (l *loader) applyList(name string, place reflect.Value, e *entry, file string, problems *[]problem) {
+	fresh := reflect.MakeSlice(place.Type(), len(e.list), len(e.list))
+	for i, t := range e.list {
+		table := fmt.Sprintf("%s[%d]", name, i+1)
+		l.from(table, fmt.Sprintf("%s:%d", file, t.line))
+		s := newSettings()
+		s.walk(table, fresh.Index(i))
+		l.apply(table, s, t, file, problems)
+	}
+	place.Set(fresh)
+	l.from(name, fmt.Sprintf("%s:%d", file, e.list[0].line))
+}
+
 // resolve lets the paths of a file start at the file's directory, so that the
 // server serves the same from wherever it is started.
 func (l *loader) resolve(dir string) {
 	c := &l.config
-	for _, path := range []*string{&c.Server.DocumentRoot, &c.Server.PIDFile, &c.Server.TLS.Cert, &c.Server.TLS.Key, &c.PHP.INIFile} {
+	paths := []*string{&c.Server.DocumentRoot, &c.Server.PIDFile, &c.Server.TLS.Cert, &c.Server.TLS.Key, &c.PHP.INIFile}
+	for i := range c.Sites {
+		s := &c.Sites[i]
+		paths = append(paths, &s.Root, &s.TLS.Cert, &s.TLS.Key)
+	}
+	for _, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}
@@ -195,9 +225,26 @@ func (l *loader) validate() {
 	}
 	for _, err := range found {
 		var k *server.KeyError
-		if errors.As(err, &k) && l.origin[k.Key] != "" {
-			err = fmt.Errorf("%s: %w", l.origin[k.Key], err)
+		if errors.As(err, &k) {
+			if place := l.place(k.Key); place != "" {
+				err = fmt.Errorf("%s: %w", place, err)
+			}
 		}
 		l.mistakes = append(l.mistakes, err)
 	}
+}
+
+// place tells where a key was set, or the nearest table of a list around it; else "".
+func (l *loader) place(key string) string {
+	for key != "" {
+		if at := l.origin[key]; at != "" {
+			return at
+		}
+		i := strings.LastIndexByte(key, '.')
+		if i < 0 || !strings.Contains(key, "]") {
+			break
+		}
+		key = key[:i]
+	}
+	return ""
 }

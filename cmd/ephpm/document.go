@@ -3,21 +3,30 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 )
 
 // An entry is one key of a TOML file with the line that it stands on. A table
-// has entries, anything else a value.
+// has entries, a list of tables a list, anything else a value.
 type entry struct {
 	line    int
 	value   any
 	entries map[string]*entry
+	list    []*entry
 }
 
 // plain returns a table's values without their lines.
 func (e *entry) plain() any {
+	if e.list != nil {
+		values := make([]any, len(e.list))
+		for i, below := range e.list {
+			values[i] = below.plain()
+		}
+		return values
+	}
 	if e.entries == nil {
 		return e.value
 	}
@@ -41,7 +50,37 @@ func parse(source string) (*entry, error) {
 		}
 		return nil, fmt.Errorf("1: %w", err)
 	}
-	return table(md, source, root), nil
+	t := table(md, source, root)
+	for key, e := range t.entries {
+		if len(e.list) > 0 {
+			locate(source, key, e.list)
+		}
+	}
+	return t, nil
+}
+
+// locate puts the lines right of a list of tables: the library knows only those
+// of its last. So each is made the last, by leaving out the rest of the source.
+func locate(source, key string, list []*entry) {
+	header := regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*` + regexp.QuoteMeta(key) + `[ \t]*\]\]`)
+	at := header.FindAllStringIndex(source, -1)
+	if len(at) != len(list) {
+		return // one is inside of a text
+	}
+	for i := range len(list) - 1 {
+		part := source[:at[i+1][0]]
+		var root map[string]toml.Primitive
+		if md, err := toml.Decode(part, &root); err == nil {
+			if e := table(md, part, root).entries[key]; e != nil && len(e.list) == i+1 {
+				list[i] = e.list[i]
+			}
+		}
+	}
+	for i, e := range list {
+		if e.line == 0 {
+			e.line = lineAt(source, at[i][1])
+		}
+	}
 }
 
 // table turns what was decoded into entries.
@@ -50,10 +89,18 @@ func table(md toml.MetaData, source string, keys map[string]toml.Primitive) *ent
 	for key, undecoded := range keys {
 		e := &entry{}
 		_ = md.PrimitiveDecode(undecoded, &e.value) // anything fits in any
-		if _, isTable := e.value.(map[string]any); isTable {
+		switch e.value.(type) {
+		case map[string]any:
 			var below map[string]toml.Primitive
 			_ = md.PrimitiveDecode(undecoded, &below) // a table always fits
 			e = table(md, source, below)
+		case []map[string]any:
+			var below []map[string]toml.Primitive
+			_ = md.PrimitiveDecode(undecoded, &below) // tables always fit
+			e.list = make([]*entry, len(below))
+			for i := range below {
+				e.list[i] = table(md, source, below[i])
+			}
 		}
 		if line := lineOf(md, source, undecoded); line > 0 {
 			e.line = line

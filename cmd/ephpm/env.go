@@ -118,7 +118,7 @@ func parseList(text string) (any, error) {
 	return numbers(list), nil
 }
 
-// numbers turns JSON numbers into int64 or float64, in lists of lists as well.
+// numbers turns JSON numbers into int64 or float64, in lists and tables as well.
 func numbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -130,6 +130,10 @@ func numbers(v any) any {
 	case []any:
 		for i := range v {
 			v[i] = numbers(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = numbers(v[key])
 		}
 	}
 	return v

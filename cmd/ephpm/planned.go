@@ -10,7 +10,6 @@ var plannedKeys = map[string]string{
 	"server.sites_domain_suffix": "start one server for each site",
 	"server.preview":             "remove the key",
 
-	"server.request.trusted_hosts":           "check $_SERVER['HTTP_HOST'] in PHP, or let a proxy in front do it",
 	"server.response":                        "let a proxy in front compress, and PHP send its own headers",
 	"server.static.etag":                     "remove the key; files always have an ETag",
 	"server.php_etag_cache":                  "remove the table",

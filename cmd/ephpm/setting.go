@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"ephpm/server"
@@ -20,9 +22,13 @@ type settings struct {
 
 // settingsOf finds the keys by the toml tags.
 func settingsOf(c *server.Config) settings {
-	s := settings{place: map[string]reflect.Value{}, tables: map[string][]string{}}
+	s := newSettings()
 	s.walk("", reflect.ValueOf(c).Elem())
 	return s
+}
+
+func newSettings() settings {
+	return settings{place: map[string]reflect.Value{}, tables: map[string][]string{}}
 }
 
 func (s *settings) walk(table string, v reflect.Value) {
@@ -34,13 +40,18 @@ func (s *settings) walk(table string, v reflect.Value) {
 		s.tables[table] = append(s.tables[table], tag)
 		name := join(table, tag)
 		s.all = append(s.all, name)
-		if _, ok := asUnmarshaler(field); !ok && field.Kind() == reflect.Struct {
+		if isTable(field.Type()) {
 			s.walk(name, field)
 			continue
 		}
 		s.names = append(s.names, name)
 		s.place[name] = field
 	}
+}
+
+// isTable reports whether a type is a table of keys rather than a value.
+func isTable(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[unmarshaler]())
 }
 
 // join puts a key's name behind its table's; the root's is empty.
@@ -90,6 +101,18 @@ func set(place reflect.Value, v any) error {
 	}
 	want := ""
 	switch place.Kind() {
+	case reflect.Pointer:
+		fresh := reflect.New(place.Type().Elem())
+		err := set(fresh.Elem(), v)
+		if err == nil {
+			place.Set(fresh)
+		}
+		return err
+	case reflect.Struct:
+		if table, ok := v.(map[string]any); ok {
+			return setTable(place, table)
+		}
+		want = "a table"
 	case reflect.String:
 		if s, ok := v.(string); ok {
 			place.SetString(s)
@@ -128,6 +151,34 @@ func setList(place reflect.Value, list []any) error {
 	}
 	place.Set(fresh)
 	return nil
+}
+
+// setTable sets a table that is a value in a list.
+func setTable(place reflect.Value, table map[string]any) error {
+	s := newSettings()
+	s.walk("", place)
+	var fill func(table string, values map[string]any) error
+	fill = func(table string, values map[string]any) error {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			name := join(table, key)
+			below, isMap := values[key].(map[string]any)
+			if _, ok := s.tables[name]; ok && isMap {
+				if err := fill(name, below); err != nil {
+					return err
+				}
+				continue
+			}
+			field, ok := s.place[name]
+			if !ok {
+				return fmt.Errorf("%s: %w", name, s.unknown(table, key))
+			}
+			if err := set(field, values[key]); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return nil
+	}
+	return fill("", table)
 }
 
 // describe names a value as the one who wrote it would.
