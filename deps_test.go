@@ -55,7 +55,10 @@ var rows = map[string]row{
 		modules: []string{"golang.org/x/sys"},    // memfd, futex, eventfd, pidfd
 		std:     []string{"C", "os/exec", "net"}, // net also for the control socket
 	},
-	"kv": {std: []string{"net"}},
+	"kv": {
+		modules: []string{"github.com/klauspost/compress", "github.com/andybalholm/brotli"}, // of values
+		std:     []string{"net"},
+	},
 	"e2e": {
 		modules: []string{"github.com/coder/websocket", "github.com/chromedp"},
 		std:     []string{"net", "os/exec"},

@@ -2,85 +2,121 @@ package kv
 
 import (
 	"context"
-	"hash/maphash"
+	"fmt"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
 // A Store is the keys of one site. All methods may be called from any goroutine.
+//
+// One lock guards all keys: what is done under it takes well under a
+// microsecond, and calls that touch many keys are atomic for it. Those who read
+// the memory from another process need no lock.
 type Store struct {
-	opts Options
+	opts  Options
+	codec *codec // nil: nothing is compressed
 
 	lockMu sync.Mutex // guards the following
 	locks  locker
 
 	mu      sync.Mutex // guards the following
-	items   map[string]ref
-	entries map[ref]*item
-	last    ref
-	version uint64
+	table   table
+	mapped  bool   // the memory is our own
+	version uint64 // of the last change
 	watches map[string]*watch
 	waiters int
 	stats   Stats
-	used    int64
-	seed    maphash.Seed
+
+	reads     uint64 // the clock of the LRU policies
+	hand      uint32 // the bucket where eviction looks next
+	broom     uint32 // the bucket where the sweep goes on
+	sweptAt   int64  // when a lack of room last made it sweep everything
+	protected []byte // the key that is being stored, which is not evicted
 }
 
 // Stats are what a Store has counted since it was made.
 type Stats struct {
-	Keys      int    // now, with those that expired and were not yet swept
-	Bytes     int64  // now, of Options.MemoryLimit
-	Limit     int64  // Options.MemoryLimit
-	Hits      uint64 // reads that found their key
-	Misses    uint64 // reads that did not
-	Evictions uint64 // keys dropped for room
-	Expired   uint64 // keys dropped at the end of their TTL
-	Refused   uint64 // writes that did not fit
-	Locks     int    // now held or waited for
-	Waiters   int    // calls of Wait that wait now
+	Keys       int    // now, with those that expired and were not yet swept
+	Bytes      int64  // now, of Options.MemoryLimit
+	Limit      int64  // Options.MemoryLimit
+	Hits       uint64 // reads that found their key
+	Misses     uint64 // reads that did not
+	Evictions  uint64 // keys dropped for room
+	Expired    uint64 // keys dropped at the end of their TTL
+	Refused    uint64 // writes that did not fit
+	Locks      int    // now held or waited for
+	Waiters    int    // calls of Wait that wait now
+	Compressed uint64 // values that were stored compressed
 }
 
-type ref uint32
-
-type kind uint8
-
-const (
-	kindString kind = iota
-	kindHash
-)
-
-type item struct {
-	key      string
-	kind     kind
-	value    []byte
-	expireAt int64
-	version  uint64
-}
-
-type packed struct{ data []byte }
-
-func plain(b []byte) packed { return packed{b} }
-
-// New returns an empty Store.
+// New returns an empty Store. It fails when there is no memory, and for Options
+// that make no sense.
 func New(o Options) (*Store, error) {
-	return &Store{
-		opts:    o.orDefaults(),
+	o = o.orDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	codec, err := newCodec(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		opts:    o,
+		codec:   codec,
 		locks:   newLocker(),
-		items:   make(map[string]ref),
-		entries: make(map[ref]*item),
 		watches: make(map[string]*watch),
-		seed:    maphash.MakeSeed(),
+		// No version of an earlier run comes again.
 		version: uint64(time.Now().UnixMicro()),
-	}, nil
+	}
+	memory := mem(o.Memory)
+	if memory == nil {
+		if memory, err = mapMemory(MappingSize(o.MemoryLimit)); err != nil {
+			return nil, err
+		}
+		s.mapped = true
+	}
+	touch := o.Policy == AllKeysLRU || o.Policy == VolatileLRU || o.Policy == AllKeysLFU
+	if s.table, err = newTable(memory, o.MemoryLimit, touch); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
-// MappingSize is how many bytes of address space Options.Memory needs for a
-// memory limit.
-func MappingSize(limit int64) int64 { return 2 * limit }
+func (o Options) check() error {
+	switch {
+	case o.MemoryLimit < MinMemoryLimit || o.MemoryLimit > MaxMemoryLimit:
+		return fmt.Errorf("kv: memory limit of %d bytes is not from %d to %d", o.MemoryLimit, MinMemoryLimit, int64(MaxMemoryLimit))
+	case !slices.Contains(Policies, o.Policy):
+		return fmt.Errorf("kv: no eviction policy %q", o.Policy)
+	case !slices.Contains(Compressions, o.Compression):
+		return fmt.Errorf("kv: no compression %q", o.Compression)
+	case o.CompressLevel < 1 || o.CompressLevel > 9:
+		return fmt.Errorf("kv: compression level %d is not from 1 to 9", o.CompressLevel)
+	}
+	return nil
+}
 
-// Run sweeps keys that have expired until ctx is done. One goroutine runs it.
+// Memory returns the shared memory, for those who map it elsewhere.
+func (s *Store) Memory() []byte { return s.opts.Memory }
+
+// Close gives back what New mapped. Nobody may use the Store any more.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mapped {
+		s.mapped = false
+		_ = syscall.Munmap(s.table.mem) // cannot fail for what Mmap returned
+		s.table.mem = nil
+	}
+}
+
+// Run sweeps keys that have expired and tidies the memory until ctx is done. One
+// goroutine runs it.
 func (s *Store) Run(ctx context.Context) {
-	tick := time.NewTicker(100 * time.Millisecond)
+	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -88,18 +124,7 @@ func (s *Store) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 			s.sweep()
-		}
-	}
-}
-
-func (s *Store) sweep() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	for _, it := range s.entries {
-		if it.expireAt != 0 && it.expireAt <= now {
-			s.stats.Expired++
-			s.deleteLocked([]byte(it.key))
+			s.tidy()
 		}
 	}
 }
@@ -112,7 +137,7 @@ func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
-	st.Keys, st.Bytes, st.Limit = len(s.entries), s.used, s.opts.MemoryLimit
+	st.Keys, st.Bytes, st.Limit = s.table.count, s.table.used(), s.opts.MemoryLimit
 	st.Locks, st.Waiters = locks, s.waiters
 	return st
 }
@@ -126,157 +151,213 @@ func (s *Store) AddReads(hits, misses uint64) {
 }
 
 // Touch tells the eviction policy that other processes read keys in the shared
-// memory. They are named by the hash of layout.go, so a wrong one does no harm.
-func (s *Store) Touch(hashes []uint64) {}
+// memory. They are named by the hash that layout.go describes; one that is no
+// key's does nothing.
+func (s *Store) Touch(hashes []uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.table.mem
+	for _, h := range hashes {
+		hash := uint32(h)
+		for r := m.bucket(s.table.bucketOf(hash)); r != 0; r = m.next(r) {
+			if m.hash(r) == hash {
+				s.touch(r)
+			}
+		}
+	}
+}
 
-// Memory returns the shared memory, for those who map it elsewhere.
-func (s *Store) Memory() []byte { return s.opts.Memory }
-
-// Close frees what the Store mapped itself. Nobody may use it any more.
-func (s *Store) Close() {}
-
+// findLocked returns the entry of a key that has not expired.
 func (s *Store) findLocked(key []byte) (ref, bool) {
-	e, ok := s.items[string(key)]
-	if !ok {
+	r := s.table.lookup(key, s.table.hashOf(key))
+	if r == 0 {
 		return 0, false
 	}
-	if at := s.entries[e].expireAt; at != 0 && at <= s.now() {
-		s.stats.Expired++
-		s.deleteLocked(key)
+	if at := s.table.mem.expiry(r); at != 0 && at <= s.now() {
+		s.expireLocked(r)
 		return 0, false
 	}
-	return e, true
+	return r, true
 }
 
+// readLocked is findLocked for a read, which counts.
 func (s *Store) readLocked(key []byte) (ref, bool) {
-	e, ok := s.findLocked(key)
-	if ok {
-		s.stats.Hits++
-	} else {
+	r, ok := s.findLocked(key)
+	if !ok {
 		s.stats.Misses++
+		return 0, false
 	}
-	return e, ok
+	s.stats.Hits++
+	s.touch(r)
+	return r, true
 }
 
-func (s *Store) kindOf(e ref) kind         { return s.entries[e].kind }
-func (s *Store) expiryOf(e ref) int64      { return s.entries[e].expireAt }
-func (s *Store) versionOf(e ref) uint64    { return s.entries[e].version }
-func (s *Store) fieldsLocked(e ref) fields { return fields(s.entries[e].value) }
-func (s *Store) fieldHash(field []byte) uint32 {
-	return uint32(maphash.Bytes(s.seed, field))
-}
-func (s *Store) pack(value []byte) packed { return packed{value} }
+func (s *Store) kindOf(r ref) kind             { return s.table.mem.kind(r) }
+func (s *Store) expiryOf(r ref) int64          { return s.table.mem.expiry(r) }
+func (s *Store) versionOf(r ref) uint64        { return s.table.mem.version(r) }
+func (s *Store) fieldsLocked(r ref) fields     { return fields(s.table.mem.value(r)) }
+func (s *Store) fieldHash(field []byte) uint32 { return s.table.hashOf(field) }
+func (s *Store) keysLocked() int               { return s.table.count }
 
-func (s *Store) appendStringLocked(dst []byte, e ref) ([]byte, error) {
-	return append(dst, s.entries[e].value...), nil
+// appendStringLocked appends a string to dst.
+func (s *Store) appendStringLocked(dst []byte, r ref) ([]byte, error) {
+	return s.codec.unpack(dst, s.storedLocked(r))
 }
 
-func (s *Store) stringLenLocked(e ref) (int, error) {
-	if s.kindOf(e) != kindString {
+// storedLocked returns a string as it is stored, where it is stored.
+func (s *Store) storedLocked(r ref) packed {
+	return packed{data: s.table.mem.value(r), coding: s.table.mem.coding(r)}
+}
+
+func (s *Store) stringLenLocked(r ref) (int, error) {
+	if s.kindOf(r) != kindString {
 		return 0, ErrWrongType
 	}
-	return len(s.entries[e].value), nil
+	return s.storedLocked(r).length(), nil
 }
 
-const overhead = 64
-
 func (s *Store) putLocked(key []byte, value packed, expireAt int64) error {
-	return s.storeLocked(key, kindString, value.data, expireAt)
+	return s.storeLocked(key, kindString, value, expireAt)
 }
 
 func (s *Store) putHashLocked(key []byte, f fields, expireAt int64) error {
-	return s.storeLocked(key, kindHash, f, expireAt)
+	return s.storeLocked(key, kindHash, plain(f), expireAt)
 }
 
-func (s *Store) storeLocked(key []byte, k kind, value []byte, expireAt int64) error {
-	if len(key) > MaxKey || len(value) > MaxValue {
-		return ErrTooLong
-	}
-	need := int64(len(key) + len(value) + overhead)
-	if e, ok := s.items[string(key)]; ok {
-		need -= int64(len(key) + len(s.entries[e].value) + overhead)
-	}
-	if s.used+need > s.opts.MemoryLimit {
-		s.stats.Refused++
-		return ErrFull
-	}
-	s.deleteLocked(key)
-	s.last++
+// storeLocked stores a value, which must not lie in the Store's memory, in place
+// of whatever is under the key.
+func (s *Store) storeLocked(key []byte, k kind, v packed, expireAt int64) error {
+	hash := s.table.hashOf(key)
+	old := s.table.lookup(key, hash)
 	s.version++
-	s.items[string(key)] = s.last
-	s.entries[s.last] = &item{string(key), k, append([]byte{}, value...), expireAt, s.version}
-	s.used += int64(len(key) + len(value) + overhead)
+	if old != 0 && s.fitsInto(old, len(key), len(v.data)) {
+		s.table.overwrite(old, k, v, s.version, expireAt)
+		s.touch(old)
+		s.wakeLocked(key)
+		return nil
+	}
+	r, err := s.makeLocked(key, hash, k, v, expireAt)
+	if err != nil {
+		return err
+	}
+	s.table.link(r, s.table.lookup(key, hash)) // making room may have moved it
 	s.wakeLocked(key)
 	return nil
 }
 
+// fitsInto reports whether a value has room in an entry and does not waste it.
+func (s *Store) fitsInto(r ref, key, value int) bool {
+	have, want := s.table.mem.size(r), entrySize(key, value)
+	return want <= have && (want >= have/2 || have <= 128)
+}
+
+// makeLocked makes an entry that is not linked yet.
+func (s *Store) makeLocked(key []byte, hash uint32, k kind, v packed, expireAt int64) (ref, error) {
+	if len(key) > MaxKey || len(v.data) > MaxValue {
+		return 0, ErrTooLong
+	}
+	r := s.allocLocked(key, hash, entrySize(len(key), len(v.data)))
+	if r == 0 {
+		s.stats.Refused++
+		return 0, ErrFull
+	}
+	s.table.fill(r, key, hash, k, v, s.version, expireAt)
+	s.use(r)
+	return r, nil
+}
+
+// putAllLocked stores all strings or none.
 func (s *Store) putAllLocked(pairs []Pair, values []packed, expireAt int64) error {
+	defer func() { s.table.pending = s.table.pending[:0] }()
+	s.version++
 	for i, p := range pairs {
-		if err := s.putLocked(p.Key, values[i], expireAt); err != nil {
+		r, err := s.makeLocked(p.Key, s.table.hashOf(p.Key), kindPending, values[i], expireAt)
+		if err != nil {
+			for _, r := range s.table.pending {
+				s.table.release(r)
+			}
 			return err
 		}
+		s.table.pending = append(s.table.pending, r)
+	}
+	for i, p := range pairs {
+		r := s.table.pending[i]
+		s.table.mem.setKind(r, kindString)
+		s.table.link(r, s.table.lookup(p.Key, s.table.mem.hash(r)))
+		s.wakeLocked(p.Key)
 	}
 	return nil
 }
 
-func (s *Store) renameLocked(from []byte, e ref, to []byte) error {
-	it := *s.entries[e]
-	if err := s.storeLocked(to, it.kind, it.value, it.expireAt); err != nil {
+func (s *Store) renameLocked(from []byte, r ref, to []byte) error {
+	stored := s.storedLocked(r)
+	stored.data = slices.Clone(stored.data) // the entry may move
+	if err := s.storeLocked(to, s.kindOf(r), stored, s.expiryOf(r)); err != nil {
 		return err
 	}
 	s.deleteLocked(from)
 	return nil
 }
 
-func (s *Store) editLocked(key []byte, e ref, edit func()) {
-	edit()
+// editLocked changes what lies in an entry by edit, which must not move it.
+func (s *Store) editLocked(key []byte, r ref, edit func()) {
+	m := s.table.mem
 	s.version++
-	s.entries[e].version = s.version
+	m.open(m.hash(r))
+	edit()
+	m.setU64(r.at()+entVersion, s.version)
+	m.shut(m.hash(r))
+	s.touch(r)
 	s.wakeLocked(key)
 }
 
-func (s *Store) setExpiryLocked(key []byte, e ref, at int64) { s.entries[e].expireAt = at }
+func (s *Store) setExpiryLocked(key []byte, r ref, at int64) {
+	s.table.setExpiry(r, at)
+	s.wakeLocked(key) // who waits looks when it expires
+}
 
+// deleteLocked deletes a key and reports whether it was there.
 func (s *Store) deleteLocked(key []byte) bool {
-	e, ok := s.items[string(key)]
-	if !ok {
-		return false
+	r, found := s.findLocked(key)
+	if found {
+		s.table.unlink(r)
+		s.wakeLocked(key)
 	}
-	s.used -= int64(len(key) + len(s.entries[e].value) + overhead)
-	delete(s.items, string(key))
-	delete(s.entries, e)
-	s.wakeLocked(key)
-	return true
+	return found
 }
 
 func (s *Store) flushLocked() {
-	s.items = make(map[string]ref)
-	s.entries = make(map[ref]*item)
-	s.used = 0
+	s.table.removeAll()
 	s.wakeAllLocked()
 }
 
-func (s *Store) keysLocked() int { return len(s.entries) }
+// scanBuckets bounds what one call of scan looks at under the lock.
+const scanBuckets = 4096
 
+// scan calls keep for keys from the cursor's bucket on, until keep has been true
+// limit times at the end of a bucket, and returns the next cursor, 0 at the end.
+// The key that keep gets is valid until it returns.
 func (s *Store) scan(cursor uint64, limit int, keep func(key []byte, t Type) bool) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	n := 0
-	for e := ref(cursor) + 1; e <= s.last; e++ {
-		it := s.entries[e]
-		if it == nil || it.expireAt != 0 && it.expireAt <= now {
-			continue
-		}
-		t := TypeString
-		if it.kind == kindHash {
-			t = TypeHash
-		}
-		if keep([]byte(it.key), t) {
-			if n++; n >= max(limit, 1) {
-				return uint64(e)
+	m, now := s.table.mem, s.now()
+	end := min(cursor+scanBuckets, uint64(s.table.buckets))
+	for n := 0; cursor < end && n < max(limit, 1); cursor++ {
+		for r := m.bucket(uint32(cursor)); r != 0; r = m.next(r) {
+			if at := m.expiry(r); at != 0 && at <= now {
+				continue
+			}
+			t := TypeString
+			if m.kind(r) == kindHash {
+				t = TypeHash
+			}
+			if keep(m.key(r), t) {
+				n++
 			}
 		}
 	}
-	return 0
+	if cursor >= uint64(s.table.buckets) {
+		return 0
+	}
+	return cursor
 }

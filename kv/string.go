@@ -12,19 +12,29 @@ func (s *Store) Get(key []byte) (value []byte, ok bool, err error) {
 
 // AppendValue appends a string to dst, and reports whether there is one.
 func (s *Store) AppendValue(dst, key []byte) (value []byte, ok bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.readLocked(key)
-	if !ok {
-		return dst, false, nil
-	}
-	if s.kindOf(e) != kindString {
-		return dst, false, ErrWrongType
-	}
 	if dst == nil {
 		dst = []byte{} // an empty string is there
 	}
-	value, err = s.appendStringLocked(dst, e)
+	s.mu.Lock()
+	r, ok := s.readLocked(key)
+	if !ok {
+		s.mu.Unlock()
+		return dst, false, nil
+	}
+	if s.kindOf(r) != kindString {
+		s.mu.Unlock()
+		return dst, false, ErrWrongType
+	}
+	stored := s.storedLocked(r)
+	if stored.coding == codingPlain {
+		dst = append(dst, stored.data...)
+		s.mu.Unlock()
+		return dst, true, nil
+	}
+	stored.data = append([]byte(nil), stored.data...)
+	s.mu.Unlock()
+	// Nobody waits for the decompression.
+	value, err = s.codec.unpack(dst, stored)
 	return value, err == nil, err
 }
 

@@ -1,6 +1,9 @@
 package kv
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A watch is a key for whose change somebody waits.
 type watch struct {
@@ -30,8 +33,7 @@ func (s *Store) currentLocked(key []byte) (version uint64, value []byte, err err
 }
 
 // Wait returns a string and its version as Current does, as soon as the version
-// is another than last. It ends with ctx, and returns its error then. A key that
-// expires wakes it when the key is swept, within seconds.
+// is another than last. It ends with ctx, and returns its error then.
 func (s *Store) Wait(ctx context.Context, key []byte, last uint64) (version uint64, value []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,10 +61,17 @@ func (s *Store) sleepLocked(ctx context.Context, key []byte) error {
 	w.waiters++
 	s.waiters++
 	changed := w.changed
+	var expired <-chan time.Time
+	if r, found := s.findLocked(key); found && s.expiryOf(r) != 0 {
+		timer := time.NewTimer(time.Duration(s.expiryOf(r)-s.now()) * time.Millisecond)
+		defer timer.Stop()
+		expired = timer.C
+	}
 	s.mu.Unlock()
 	var err error
 	select {
 	case <-changed:
+	case <-expired:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
