@@ -41,7 +41,7 @@ var rows = map[string]row{
 		testModules: []string{"github.com/coder/websocket"},
 	},
 	"websocket": {
-		modules: []string{"github.com/coder/websocket"},
+		modules: []string{"golang.org/x/sys"}, // epoll, eventfd
 		std:     []string{"net"},
 	},
 	// Sockets, keys and connection IDs below quic-go, which leaves them to its

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"ephpm/phpbridge"
+	"ephpm/websocket"
 )
 
 // A Server is the whole front of one configuration: its listener, its sites and
@@ -30,7 +31,8 @@ type Server struct {
 	metrics     *metrics         // nil when they are off
 	metricsPath string           // empty when they are off
 	ids         *ids
-	proxies     proxies // who may name the client of a request
+	proxies     proxies         // who may name the client of a request
+	loop        *websocket.Loop // serves the sockets
 	stopping    atomic.Bool
 }
 
@@ -105,7 +107,7 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 
 // newServer makes what surrounds the pool.
 func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
-	s := &Server{config: c, log: log, pool: pool, ids: newIDs(), proxies: newProxies(c.Server.Security)}
+	s := &Server{config: c, log: log, pool: pool, ids: newIDs(), loop: websocket.NewLoop(), proxies: newProxies(c.Server.Security)}
 	if pairs := keyPairs(c); len(pairs) > 0 || c.Server.TLS.Enabled() {
 		certs, err := newCertificates(c.Server.TLS, pairs, log)
 		if err != nil {
@@ -137,7 +139,7 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	s.sites, err = newSites(c, func(name string, c Config) (*site, error) {
 		site, err := newSite(name, c, pages, s.metrics, log)
 		if err == nil && c.Server.WebSocket.Enabled {
-			site.openSockets(c, pool, most, counts, open)
+			site.openSockets(c, pool, most, counts, open, s.loop)
 		}
 		return site, err
 	})
@@ -185,7 +187,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 		defer cancel()
 		wg.Go(func() { s.certs.watch(watch) })
 		hs.TLSConfig = s.certs.tlsConfig("h2", "http/1.1")
-		wg.Go(func() { ended <- hs.ServeTLS(l, "", "") }) // until stop
+		wg.Go(func() { ended <- hs.ServeTLS(websocket.Parkable(l), "", "") }) // until stop
 		s.log.Info("HTTPS listening", "addr", l.Addr().String())
 	}
 
@@ -220,5 +222,6 @@ func (s *Server) stop(hs *http.Server) {
 		s.log.Warn("killed the scripts that were still running", "err", err)
 	}
 	s.sites.wait() // their scripts have ended, so they do
+	s.loop.Close()
 	s.log.Info("stopped")
 }

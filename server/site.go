@@ -95,8 +95,9 @@ func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) han
 }
 
 // openSockets gives the site its sockets. php runs their events, with so many
-// workers. They are counted in open, with those of every other site.
-func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, open *atomic.Int64) {
+// workers. They are counted in open, with those of every other site, and served
+// by loop.
+func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, open *atomic.Int64, loop *websocket.Loop) {
 	ws := c.Server.WebSocket
 	s.entries = c.Server.WebSocketFiles
 	s.sockets = newSockets(socketOptions{
@@ -106,6 +107,7 @@ func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, 
 		metrics:    m,
 		http:       s.metrics,
 		open:       open,
+		loop:       loop,
 		maxOpen:    ws.MaxConnections,
 		maxSite:    ws.MaxConnectionsPerSite,
 		maxMessage: int64(ws.MaxMessageSize),

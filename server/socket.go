@@ -27,9 +27,10 @@ type socketOptions struct {
 	php  runner
 	log  *slog.Logger
 
-	metrics *socketMetrics // of the server
-	http    *metrics       // of its pages, for what connect does there; may be nil
-	open    *atomic.Int64  // sockets of the whole server; every site counts here
+	metrics *socketMetrics  // of the server
+	http    *metrics        // of its pages, for what connect does there; may be nil
+	open    *atomic.Int64   // sockets of the whole server; every site counts here
+	loop    *websocket.Loop // of the whole server; it outlives the sockets
 
 	// maxOpen limits open, maxSite the sockets of this site. Zero means no limit.
 	maxOpen, maxSite int
@@ -66,8 +67,9 @@ type sockets struct {
 	socketOptions
 	members *registry.Registry[*websocket.Conn]
 	turns   chan struct{} // one for each event with the pool
+	ends    errands       // disconnect events
 
-	life    context.Context // of every socket and its events, not of one call
+	life    context.Context // of every event, not of one call
 	cut     context.CancelFunc
 	drained chan struct{} // closed when nothing runs any more, after shutdown began
 
@@ -77,8 +79,14 @@ type sockets struct {
 	live     map[*websocket.Conn]struct{}
 }
 
+// disconnects is how many disconnect events are given to the pool at a time. It
+// is more than a pool has workers, and keeps thousands of sockets that end
+// together from having a goroutine each.
+const disconnects = 128
+
 // A socket is one connection and what its events repeat. It never changes.
 type socket struct {
+	site      *sockets
 	id        registry.ID
 	conn      *websocket.Conn
 	script    string // pinned at the upgrade
@@ -94,6 +102,7 @@ func newSockets(o socketOptions) *sockets {
 	s := &sockets{
 		socketOptions: o,
 		turns:         make(chan struct{}, o.maxEvents),
+		ends:          errands{most: min(o.maxEvents, disconnects)},
 		members:       registry.New[*websocket.Conn](registry.Options{MaxConnections: o.maxSite}),
 		drained:       make(chan struct{}),
 		live:          map[*websocket.Conn]struct{}{},
@@ -124,20 +133,23 @@ func (s *sockets) upgrade(w *response, r *http.Request, vars phpbridge.Vars, req
 		return
 	}
 	s.log.Debug("socket established", "site", s.site, "connection", c.id.String(), "addr", peerOf(r).addr)
-	go s.serve(c) // wait waits for it
+	c.conn.Start(c)
 }
 
-// serve is the life of an accepted socket.
-func (s *sockets) serve(c *socket) {
-	defer s.done()
-	closed := c.conn.Serve(s.life, func(ctx context.Context, m websocket.Message) error {
-		return s.message(ctx, c, m)
-	})
+// Message runs the message event, for websocket.Conn.
+func (c *socket) Message(m websocket.Message) error { return c.site.message(c.site.life, c, m) }
+
+// Closed has the disconnect event run, for websocket.Conn. wait waits for it.
+func (c *socket) Closed(closed websocket.Closed) {
+	s := c.site
 	s.leave(c)
 	s.metrics.closed(closed)
 	s.log.Debug("socket closed", "site", s.site, "connection", c.id.String(),
 		"code", closed.Code, "cause", string(closed.Cause), "duration", closed.Duration)
-	s.disconnect(s.life, c, closed)
+	s.ends.do(func() {
+		defer s.done()
+		s.disconnect(s.life, c, closed)
+	})
 }
 
 // A refusal is the answer to an upgrade that PHP does not see.
@@ -193,7 +205,7 @@ func (s *sockets) admit(script, requestID string) (*socket, *refusal) {
 		s.open.Add(-1)
 		return nil, unavailable(refusedCapacity, "websocket connection limit reached", "server_full")
 	}
-	c := &socket{conn: websocket.New(s.conn), script: script, requestID: requestID}
+	c := &socket{site: s, conn: s.loop.New(&s.conn), script: script, requestID: requestID}
 	no := s.register(c)
 	if no != nil {
 		s.open.Add(-1)
@@ -365,17 +377,26 @@ func (s *sockets) shutdown(ctx context.Context) {
 	s.mu.Lock()
 	s.stopping = true
 	s.drainLocked()
-	conns := slices.Collect(maps.Keys(s.live))
 	s.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range s.conns() {
 		c.Close(websocket.CodeGoingAway, "", websocket.CauseShutdown)
 	}
 	select {
 	case <-s.drained:
 	case <-ctx.Done():
 		s.log.Warn("cut the sockets that did not end in time", "site", s.site)
+		for _, c := range s.conns() {
+			c.Cut(websocket.CauseShutdown)
+		}
 	}
 	s.cut()
+}
+
+// conns returns the connections there are now.
+func (s *sockets) conns() []*websocket.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.live))
 }
 
 // wait returns when everything that sockets ran has ended, after shutdown.

@@ -108,6 +108,7 @@ func newBench(t *testing.T, php fakeScript, change ...func(*socketOptions)) *ben
 		log:            slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		metrics:        newSocketMetrics(b.metrics),
 		open:           new(atomic.Int64),
+		loop:           ws.NewLoop(),
 		maxMessage:     1 << 20,
 		conn:           ws.DefaultOptions(),
 		sendWait:       100 * time.Millisecond,
@@ -134,6 +135,7 @@ func newBench(t *testing.T, php fakeScript, change ...func(*socketOptions)) *ben
 		defer cancel()
 		b.shutdown(ctx)
 		hs.Close()
+		b.s.loop.Close()
 		if n, m := b.s.open.Load(), b.s.members.Len(); n != 0 || m != 0 || b.s.members.Channels() != 0 {
 			t.Errorf("leaked: %d open, %d registered, %d channels", n, m, b.s.members.Channels())
 		}

@@ -28,13 +28,38 @@ type client struct {
 	r *bufio.Reader
 }
 
+// newLoop returns a Loop that is closed, and must be empty, when the test ends.
+func newLoop(t testing.TB) *Loop {
+	t.Helper()
+	l := NewLoop()
+	t.Cleanup(l.Close)
+	return l
+}
+
+// A fakeHandler is a Handler from functions.
+type fakeHandler struct {
+	message handler
+	closed  chan Closed
+}
+
+func (h fakeHandler) Message(m Message) error { return h.message(context.Background(), m) }
+func (h fakeHandler) Closed(c Closed)         { h.closed <- c }
+
+// start starts c and returns where its end is told.
+func start(c *Conn, h handler) <-chan Closed {
+	closed := make(chan Closed, 1)
+	c.Start(fakeHandler{h, closed})
+	return closed
+}
+
 // open serves one connection over loopback TCP. The Conn is handed over before
 // its Accept by setup, which may be nil.
 func open(t *testing.T, o Options, setup func(*Conn), h func(*Conn) handler) (*client, *Conn, <-chan Closed) {
 	t.Helper()
-	conns, done := make(chan *Conn, 1), make(chan Closed, 1)
+	conns, done := make(chan *Conn, 1), make(chan (<-chan Closed), 1)
+	loop := newLoop(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := New(o)
+		c := loop.New(&o)
 		if setup != nil {
 			setup(c)
 		}
@@ -43,7 +68,7 @@ func open(t *testing.T, o Options, setup func(*Conn), h func(*Conn) handler) (*c
 			t.Error(err)
 			return
 		}
-		done <- c.Serve(context.Background(), h(c))
+		done <- start(c, h(c))
 	}))
 	t.Cleanup(s.Close)
 	tcp, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -55,7 +80,7 @@ func open(t *testing.T, o Options, setup func(*Conn), h func(*Conn) handler) (*c
 	cl := &client{t: t, Conn: tcp, r: bufio.NewReader(tcp)}
 	cl.write([]byte(handshake))
 	cl.expect101()
-	return cl, <-conns, done
+	return cl, <-conns, <-done
 }
 
 // piped serves one connection over net.Pipe, for synctest.
@@ -63,20 +88,16 @@ func piped(t *testing.T, o Options, h func(*Conn) handler) (*client, *Conn, <-ch
 	t.Helper()
 	near, far := net.Pipe()
 	cl := &client{t: t, Conn: near, r: bufio.NewReader(near)}
-	c, done := New(o), make(chan Closed, 1)
-	go func() {
-		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(handshake)))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if err := c.Accept(&pipeWriter{ResponseRecorder: httptest.NewRecorder(), conn: far}, r, ""); err != nil {
-			t.Error(err)
-			return
-		}
-		done <- c.Serve(context.Background(), h(c))
-	}()
-	return cl, c, done
+	c := newLoop(t).New(&o)
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(handshake)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Accept(&pipeWriter{ResponseRecorder: httptest.NewRecorder(), conn: far}, r, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Cut(CauseGone) })
+	return cl, c, start(c, h(c))
 }
 
 type pipeWriter struct {

@@ -66,12 +66,12 @@ type ending struct {
 	frame  []byte // to be sent; nil when the connection is broken
 	urgent bool   // the queue was dropped
 	failed bool   // the client broke a rule: half-close behind the frame
-	expiry time.Time
+	expiry int64  // when the frame must be written, 0 for no limit
 }
 
-// Close sends what is queued, then a close frame, and lets Serve end. The first
-// call decides, later ones do nothing. Sends are refused from here on, and
-// messages that were not handled yet are dropped.
+// Close sends what is queued, then a close frame, and ends the connection when
+// the client has answered. The first call decides, later ones do nothing. Sends
+// are refused from here on, and messages that were not handled yet are dropped.
 func (c *Conn) Close(code int, reason string, cause Cause) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,17 +86,19 @@ func (c *Conn) Close(code int, reason string, cause Cause) {
 func (c *Conn) Kill(code int, reason string, cause Cause) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.end != nil {
+		return false
+	}
 	e := ending{code: code, reason: reason, cause: cause, frame: closeFrame(code, reason), urgent: true}
 	if c.o.WriteTimeout > 0 {
-		e.expiry = time.Now().Add(c.o.WriteTimeout)
-	}
-	if !c.endLocked(e) {
-		return false
+		e.expiry = c.loop.now() + int64(c.o.WriteTimeout)
 	}
 	c.inbox = nil
 	c.dropQueueLocked()
-	if c.net != nil && !e.expiry.IsZero() {
-		_ = c.net.SetWriteDeadline(e.expiry) // fails only when it is closed already
+	c.endLocked(e)
+	if e.expiry != 0 && !c.closeSent {
+		c.expiry = e.expiry
+		c.watchLocked(c.loop.now())
 	}
 	return true
 }
@@ -118,6 +120,14 @@ func (c *Conn) Abandon() {
 	c.dropQueueLocked()
 }
 
+// Cut ends the connection without a word. An ending that was decided before
+// stays the one reported.
+func (c *Conn) Cut(cause Cause) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cutLocked(cause)
+}
+
 // endLocked makes e the ending if there is none yet.
 func (c *Conn) endLocked(e ending) bool {
 	if c.end != nil {
@@ -125,26 +135,51 @@ func (c *Conn) endLocked(e ending) bool {
 	}
 	c.end = &e
 	c.signalLocked()
-	c.startWriterLocked()
+	c.wakeReaderLocked()
+	c.flushLocked()
 	return true
 }
 
-// fail closes because the client broke a rule.
-func (c *Conn) fail(code int, reason string, cause Cause) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endLocked(ending{code: code, reason: reason, cause: cause, frame: closeFrame(code, reason), failed: true})
+// endInOrderLocked ends what the client has ended, or what it broke. The messages
+// that came before are handled before, and their answers sent, but a handler
+// cannot hold up the end for long.
+func (c *Conn) endInOrderLocked(e ending) {
+	if !c.handling || c.end != nil {
+		c.endLocked(e)
+		return
+	}
+	now := c.loop.now()
+	c.later, c.laterBy = &e, now+int64(c.closeWait())
+	c.watchLocked(now)
 }
 
-// cut ends the connection without a word; reader and writer fall out of the
-// network. An ending that was decided before stays the one reported.
-func (c *Conn) cut(cause Cause) {
+func (c *Conn) endLaterLocked() {
+	if e := c.later; e != nil {
+		c.later = nil
+		c.endLocked(*e)
+	}
+}
+
+// fail closes because the client broke a rule.
+func (c *Conn) fail(f *failure) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endInOrderLocked(ending{code: f.code, reason: f.reason, cause: f.cause, frame: closeFrame(f.code, f.reason), failed: true})
+}
+
+func (c *Conn) cutLocked(cause Cause) {
 	c.endLocked(ending{code: CodeAbnormal, cause: cause})
 	c.end.frame = nil
 	c.dropQueueLocked()
-	c.mu.Unlock()
-	if c.net != nil {
-		_ = c.net.Close() // nobody is left to tell
+	c.wakeReaderLocked()
+	if c.line != nil && !c.gone {
+		c.line.hangUp(c)
 	}
+}
+
+func (c *Conn) closeWait() time.Duration {
+	if c.o.WriteTimeout > 0 && c.o.WriteTimeout < closeWait {
+		return c.o.WriteTimeout
+	}
+	return closeWait
 }

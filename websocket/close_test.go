@@ -48,7 +48,7 @@ func TestBrokenRulesGetTheirCode(t *testing.T) {
 			cl.wantEOF()
 			cl.Close()
 			if got := <-done; got.Code != c.closed || got.Cause != c.cause {
-				t.Errorf("Serve returned code %d cause %s, want %d %s", got.Code, got.Cause, c.closed, c.cause)
+				t.Errorf("Closed says code %d cause %s, want %d %s", got.Code, got.Cause, c.closed, c.cause)
 			}
 		})
 	}
@@ -198,16 +198,11 @@ func TestKilledClientThatNeverReadsIsCut(t *testing.T) {
 	})
 }
 
-func TestEndOfContextCuts(t *testing.T) {
+func TestCutEndsWithoutAWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		c, far := acceptPipe(t, DefaultOptions())
-		defer far.Close()
-		done := make(chan Closed)
-		go func() { done <- c.Serve(ctx, ignore) }()
+		_, c, done := piped(t, DefaultOptions(), func(*Conn) handler { return ignore })
 		synctest.Wait()
-		cancel()
+		c.Cut(CauseShutdown)
 		if got := <-done; got.Code != CodeAbnormal || got.Cause != CauseShutdown {
 			t.Errorf("got %d %s, want 1006 shutdown", got.Code, got.Cause)
 		}
@@ -221,4 +216,37 @@ func TestSendableCodes(t *testing.T) {
 			t.Errorf("SendableCode(%d) = %v, want %v", code, !want, want)
 		}
 	}
+}
+
+// What the client sent before its close is handled and answered first, but a
+// handler that hangs does not hold up the close for ever.
+func TestClientsCloseIsAnsweredBehindItsMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cl, _, done := piped(t, DefaultOptions(), func(c *Conn) handler {
+			return func(_ context.Context, m Message) error {
+				time.Sleep(time.Second)
+				c.TrySend(Frame(m.Data, false))
+				return nil
+			}
+		})
+		cl.write(append(text("a"), closing(3000, "bye")...))
+		cl.want(opText, "a")
+		cl.want(opClose, "3000 ")
+		if got := <-done; got.Code != 3000 || got.Cause != CauseClient || got.FramesOut != 1 {
+			t.Errorf("got %+v", got)
+		}
+
+		cl, _, done = piped(t, DefaultOptions(), func(*Conn) handler {
+			return func(context.Context, Message) error { time.Sleep(time.Hour); return nil }
+		})
+		asked := time.Now()
+		cl.write(append(text("a"), closing(3000, "bye")...))
+		cl.want(opClose, "3000 ")
+		if waited := time.Since(asked); waited != closeWait {
+			t.Errorf("the close was answered after %v, want %v", waited, closeWait)
+		}
+		if got := <-done; got.Code != 3000 {
+			t.Errorf("got %+v", got)
+		}
+	})
 }

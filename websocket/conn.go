@@ -1,221 +1,183 @@
 package websocket
 
 import (
-	"bufio"
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
-
-	"github.com/coder/websocket"
 )
 
-const (
-	// readBuffer holds headers and small messages; larger payloads are read
-	// past it.
-	readBuffer = 1 << 10
-	// unsentLimit is how much the kernel takes that it cannot send yet. It keeps
-	// the memory of a slow client small, and what waits where Kill can drop it.
-	unsentLimit = 128 << 10
-	// tcpNotsentLowat is Linux's TCP_NOTSENT_LOWAT, which syscall lacks.
-	tcpNotsentLowat = 25
-)
+// A Handler is told what happens to a connection.
+type Handler interface {
+	// Message handles a message, on a goroutine of its own. It is called for
+	// one message at a time, in order. After an error nothing further is
+	// handled, and the connection closes with 1011 unless it was closed before.
+	Message(m Message) error
+	// Closed is called once, when the connection has ended, nothing is left of
+	// it and the last Message has returned. It must not wait.
+	Closed(c Closed)
+}
 
-// A Conn is one WebSocket connection. TrySend, SendWait, Close, Kill and
+// A Conn is one WebSocket connection. TrySend, SendWait, Close, Kill, Cut and
 // Abandon may be called from any goroutine at any time; Accept once, and if it
-// succeeded Serve once, which ends when the connection did.
+// succeeded Start once.
 type Conn struct {
-	o Options
+	loop *Loop
+	o    *Options
 
-	// Set by Accept.
-	opened time.Time
-	ws     *websocket.Conn
-	timer  *time.Timer // calls tick
+	// Set by Accept and Start.
+	handler Handler
+	line    line     // nil before Accept
+	tls     *tlsLine // when a poller serves a connection with TLS
+	opened  int64    // since the loop began, as all times here
 
-	passed Stats
-	heard  atomic.Int64 // nanoseconds from opened to the last byte received
+	heard atomic.Int64 // when the last byte came
 
-	writer  sync.WaitGroup // the writer, while it lives
-	handler sync.WaitGroup // the handler's goroutine, while it lives
+	// Owned by the reader.
+	in      *incoming // nil between two messages
+	stash   []byte    // the beginning of a frame, waiting for more
+	deaf    bool      // what comes is not read as frames any more
+	unread  bool      // the descriptor may have more to read
+	hungUp  bool      // the client ended its side, or broke the connection
+	slot    int32     // in the poller's table, 0 for none
+	claimed bool      // waits in the poller's list for a turn; guarded by poller.mu
 
-	mu  sync.Mutex // guards the following
-	net net.Conn   // nil before Accept
-	end *ending    // nil while the connection is open
+	timed timed // guarded by wheel.mu
 
-	queue   [][]byte      // frames to write, and those being written
-	queued  int64         // their bytes
-	writing int           // how many of them are being written
-	room    chan struct{} // closed when the queue shrinks; nil when nobody waits
+	mu     sync.Mutex // guards the following
+	passed counts
+	end    *ending // nil while the connection is open
+	later  *ending // becomes end when all messages are handled, or at laterBy
+	fd     int32   // of a poller's connection; -1 when there is none
 
-	writerRuns bool
-	pong       []byte // the newest pong; older ones need no answer (RFC 6455 §5.5.3)
+	queue  [][]byte      // frames that the line did not take yet
+	queued int64         // their bytes
+	off    int           // how much of the first it took
+	room   chan struct{} // closed when the queue shrinks; nil when nobody waits
+
+	part     []byte // of a control frame that the line took in part
+	pong     []byte // the newest pong; older ones need no answer (RFC 6455 §5.5.3)
+	inbox    []Message
+	nextPing int64
+	expiry   int64 // when to cut, 0 for never: no progress, or no answer to the close frame
+	handled  int64 // when the last handler ended
+	laterBy  int64
+
+	inboxBytes int
+	writing    int // so many frames of the queue are with a sender outside of mu
+
+	blocked    bool // the line takes nothing at the moment
+	sending    bool // a sender outside of mu is at work; it goes on until nothing is left
+	edge       bool // meanwhile the line took more
 	pingDue    bool
+	lastPart   bool // part is of the close frame
 	closeSent  bool
-	nextPing   time.Duration // since opened
-
-	inbox      []Message  // read, but not handled yet
-	inboxBytes int        // their payloads
-	inboxRoom  *sync.Cond // the inbox shrank or the connection ended
+	peerClosed bool // a close frame came, or the end of the stream behind ours
+	stopped    bool // the reader waits for room in the inbox
 	handling   bool
-	handled    time.Duration // when the last handler ended, since opened
+	gone       bool // the line is closed
+	reported   bool
 }
 
-// New returns a Conn whose client has not been answered yet. Frames may be
-// queued, and Close or Kill takes effect behind the 101.
-func New(o Options) *Conn {
-	c := &Conn{o: o}
-	c.inboxRoom = sync.NewCond(&c.mu)
-	return c
-}
-
-// CanAccept reports whether the connection behind w can be taken over: HTTP/2
-// and HTTP/3 cannot.
-func CanAccept(w http.ResponseWriter) bool {
-	for {
-		if _, ok := w.(http.Hijacker); ok {
-			return true
-		}
-		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return false
-		}
-		w = u.Unwrap()
-	}
-}
-
-// Accept answers the handshake with 101 and the headers set on w, and takes the
-// connection over. The client must have offered the subprotocol; empty means
-// none. r must have passed CheckHandshake. After an error the Conn is abandoned
-// and leaves nothing behind.
-func (c *Conn) Accept(w http.ResponseWriter, r *http.Request, subprotocol string) error {
-	if err := c.accept(w, r, subprotocol); err != nil {
-		c.Abandon()
-		return fmt.Errorf("websocket: accept: %w", err)
-	}
-	return nil
-}
-
-func (c *Conn) accept(w http.ResponseWriter, r *http.Request, subprotocol string) error {
-	if !CanAccept(w) {
-		return http.ErrNotSupported
-	}
-	c.opened = time.Now()
-	taken := &takeover{ResponseWriter: w, in: &inbound{
-		borders: borders{max: c.o.MaxFrameSize},
-		opened:  c.opened,
-		heard:   &c.heard,
-	}}
-	o := &websocket.AcceptOptions{
-		InsecureSkipVerify: true, // origins are the application's business
-		CompressionMode:    websocket.CompressionDisabled,
-		OnPingReceived:     c.answerPing,
-	}
-	w.Header().Del("Sec-Websocket-Protocol")
-	if subprotocol != "" {
-		o.Subprotocols = []string{subprotocol}
-	}
-	ws, err := websocket.Accept(taken, r, o)
-	if err != nil {
-		return err
-	}
-	ws.SetReadLimit(c.o.MaxMessageSize)
-	if c.o.MaxMessageSize == 0 {
-		ws.SetReadLimit(-1)
-	}
-	limitUnsent(taken.in.Conn)
-
+// Start begins to serve an accepted connection, which h is told about.
+func (c *Conn) Start(h Handler) {
+	c.handler = h
+	c.loop.began()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end != nil && c.end.frame == nil {
-		_ = taken.in.Conn.Close() // abandoned meanwhile
-		_ = ws.CloseNow()
-		return errors.New("abandoned")
-	}
-	c.ws = ws
-	c.net = taken.in.Conn
-	c.startTimerLocked()
-	c.startWriterLocked()
-	return nil
+	line := c.line
+	c.watchLocked(c.loop.now())
+	c.mu.Unlock()
+	line.start(c)
 }
 
-// Serve reads messages and calls handle for one at a time, in order. It returns
-// when the connection has ended, the last handle has returned and all its
-// goroutines are gone. The end of ctx cuts the connection. When handle returns
-// an error, nothing further is handled, and the connection closes with 1011
-// unless handle has closed it.
-func (c *Conn) Serve(ctx context.Context, handle func(context.Context, Message) error) Closed {
-	stop := context.AfterFunc(ctx, func() { c.cut(CauseShutdown) })
-	defer stop()
+// A line is how the bytes of a connection travel. All methods but start are
+// called with c.mu held and do not wait.
+type line interface {
+	// start begins to read.
+	start(c *Conn)
+	// flush writes what is pending, or has it written.
+	flush(c *Conn)
+	// wakeReader lets a reader go on that found the inbox full.
+	wakeReader(c *Conn)
+	// halfClose tells the client that nothing follows.
+	halfClose(c *Conn)
+	// hangUp ends the connection, which is over.
+	hangUp(c *Conn)
+}
 
-	err := c.read(ctx, handle)
-	c.settle(err)
-	_ = c.net.Close() // done with it, whatever it says
-	c.writer.Wait()
-	c.handler.Wait()
-	_ = c.ws.CloseNow() // ends coder's finalizer; it has no connection of its own
+// flushLocked has written what is pending.
+func (c *Conn) flushLocked() {
+	if c.line != nil && !c.gone {
+		c.line.flush(c)
+	}
+}
 
+// overLocked reports whether there is nothing left to be said or heard.
+func (c *Conn) overLocked() bool {
+	return c.end != nil && (c.end.frame == nil || c.closeSent && !c.blocked && c.peerClosed)
+}
+
+// report tells the handler that the connection has ended, once it has.
+func (c *Conn) report() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stopTimerLocked()
-	return Closed{
+	if !c.gone || c.handling || c.reported {
+		c.mu.Unlock()
+		return
+	}
+	c.reported = true
+	closed := Closed{
 		Code: c.end.code, Reason: c.end.reason, Cause: c.end.cause,
-		Duration: time.Since(c.opened),
-		FramesIn: c.passed.FramesIn.Load(), FramesOut: c.passed.FramesOut.Load(),
-		BytesIn: c.passed.BytesIn.Load(), BytesOut: c.passed.BytesOut.Load(),
+		Duration: time.Duration(c.loop.now() - c.opened),
+		FramesIn: c.passed.framesIn, FramesOut: c.passed.framesOut,
+		BytesIn: c.passed.bytesIn, BytesOut: c.passed.bytesOut,
 	}
+	c.mu.Unlock()
+	c.handler.Closed(closed)
+	c.loop.ended()
 }
 
-// answerPing is called by coder while it reads; our writer answers.
-func (c *Conn) answerPing(_ context.Context, payload []byte) bool {
+// leaveLocked marks a connection whose line is closed. report follows.
+func (c *Conn) leaveLocked() {
+	c.gone = true
+	c.endLocked(ending{code: CodeAbnormal, cause: CauseGone})
+	c.queue, c.queued, c.off, c.part = nil, 0, 0, nil
+	c.signalLocked()
+	c.loop.wheel.remove(c)
+}
+
+// answerPing has the newest ping answered.
+func (c *Conn) answerPing(payload []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pong = appendFrame(nil, opPong, payload)
-	c.startWriterLocked()
-	return false
+	c.flushLocked()
 }
 
-// A takeover is the ResponseWriter that coder hijacks.
-type takeover struct {
-	http.ResponseWriter
-	in *inbound
+// peerCloses answers the peer's close frame, unless it is itself the answer to
+// ours.
+func (c *Conn) peerCloses(code int, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.peerClosed = true
+	c.endInOrderLocked(ending{code: code, reason: reason, cause: CauseClient, frame: closeFrame(code, "")})
 }
 
-// Hijack passes what net/http has read already through in as well, and gives
-// coder a writer that leads nowhere.
-func (t *takeover) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := http.NewResponseController(t.ResponseWriter).Hijack()
-	if err != nil {
-		return nil, nil, err
-	}
-	early, _ := rw.Reader.Peek(rw.Reader.Buffered()) // cannot fail for what is buffered
-	t.in.early = append([]byte(nil), early...)
-	t.in.Conn = conn
-	return t.in, bufio.NewReadWriter(
-		bufio.NewReaderSize(t.in, readBuffer),
-		bufio.NewWriterSize(io.Discard, 1), // bufio's smallest
-	), nil
-}
-
-// limitUnsent is an optimization, so errors do not matter.
-func limitUnsent(conn net.Conn) {
-	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = t.NetConn()
-	}
-	s, ok := conn.(syscall.Conn)
-	if !ok {
+// lost is called by the reader when the stream has ended.
+func (c *Conn) lost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.peerClosed = true
+	if c.closeSent {
 		return
 	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) {
-		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpNotsentLowat, unsentLimit)
-	})
+	c.endLaterLocked()
+	c.cutLocked(CauseGone)
 }
+
+// heardNow is called by the reader for every byte, whatever it says.
+func (c *Conn) heardNow() { c.heard.Store(c.loop.now()) }
+
+// counts is Stats of one connection.
+type counts struct{ framesIn, framesOut, bytesIn, bytesOut int64 }
+
+func (n *counts) in(size int)  { n.framesIn++; n.bytesIn += int64(size) }
+func (n *counts) out(size int) { n.framesOut++; n.bytesOut += int64(size) }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,21 +21,6 @@ func echo(c *Conn) handler {
 		c.TrySend(Frame(m.Data, m.Binary))
 		return nil
 	}
-}
-
-// acceptPipe returns an accepted Conn and the client's end.
-func acceptPipe(t *testing.T, o Options) (*Conn, net.Conn) {
-	t.Helper()
-	near, far := net.Pipe()
-	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(handshake)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := New(o)
-	if err := c.Accept(&pipeWriter{ResponseRecorder: httptest.NewRecorder(), conn: near}, r, ""); err != nil {
-		t.Fatal(err)
-	}
-	return c, far
 }
 
 func TestEcho(t *testing.T) {
@@ -113,13 +99,15 @@ func TestTrickledPingMayTakeLong(t *testing.T) {
 }
 
 func TestFramesSentWithTheHandshakeAreRead(t *testing.T) {
+	loop := newLoop(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := New(DefaultOptions())
+		o := DefaultOptions()
+		c := loop.New(&o)
 		if err := c.Accept(w, r, ""); err != nil {
 			t.Error(err)
 			return
 		}
-		c.Serve(context.Background(), echo(c))
+		start(c, echo(c))
 	}))
 	defer s.Close()
 	tcp, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -162,7 +150,8 @@ func TestKillBeforeAcceptSendsOnlyTheClose(t *testing.T) {
 }
 
 func TestAbandonedConnRefuses(t *testing.T) {
-	c := New(DefaultOptions())
+	o := DefaultOptions()
+	c := newLoop(t).New(&o)
 	c.TrySend(Frame([]byte("x"), false))
 	c.Abandon()
 	if c.TrySend(Frame([]byte("y"), false)) {
@@ -172,7 +161,8 @@ func TestAbandonedConnRefuses(t *testing.T) {
 
 func TestAcceptWithoutHijackerFails(t *testing.T) {
 	r, _ := http.ReadRequest(bufio.NewReader(strings.NewReader(handshake)))
-	c := New(DefaultOptions())
+	o := DefaultOptions()
+	c := newLoop(t).New(&o)
 	if err := c.Accept(httptest.NewRecorder(), r, ""); !errors.Is(err, http.ErrNotSupported) {
 		t.Errorf("Accept = %v, want http.ErrNotSupported", err)
 	}
@@ -182,12 +172,14 @@ func TestAcceptWithoutHijackerFails(t *testing.T) {
 }
 
 func TestSubprotocolAndHeadersTravel(t *testing.T) {
+	loop := newLoop(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Set-Cookie", "a=1")
 		w.Header().Set("Sec-WebSocket-Protocol", "stale")
-		c := New(DefaultOptions())
+		o := DefaultOptions()
+		c := loop.New(&o)
 		if err := c.Accept(w, r, Offered(r)[1]); err == nil {
-			c.Serve(context.Background(), ignore)
+			start(c, ignore)
 		}
 	}))
 	defer s.Close()
@@ -264,7 +256,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		if n := taken.Load(); n > inboxMessages+readBuffer/int32(len(text("m")))+3 {
+		if n := taken.Load(); n > inboxMessages+streamBuffer/int32(len(text("m")))+3 {
 			t.Errorf("%d messages were read ahead of the handler", n)
 		}
 		cl.Close()
@@ -312,21 +304,26 @@ func TestRunningHandlerIsNotIdle(t *testing.T) {
 		if got := time.Since(start); got != 11*o.IdleTimeout {
 			t.Errorf("closed after %v, want %v", got, 11*o.IdleTimeout)
 		}
-		c.cut(CauseGone)
+		c.Cut(CauseGone)
 		<-done
 	})
 }
 
-func TestIdleConnectionHasOneGoroutine(t *testing.T) {
-	o := DefaultOptions()
-	cl, c, _ := open(t, o, nil, echo)
-	cl.write(text("x"))
-	cl.want(opText, "x")
-	c.writer.Wait()
-	c.handler.Wait()
+func TestIdleConnectionKeepsNothing(t *testing.T) {
+	cl, c, _ := open(t, DefaultOptions(), nil, echo)
+	before := runtime.NumGoroutine()
+	for range 20 {
+		cl.write(text("x"))
+		cl.want(opText, "x")
+	}
+	c.loop.handlers.Wait()
+	if now := runtime.NumGoroutine(); now > before {
+		t.Errorf("%d goroutines after messages, %d before", now, before)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.writerRuns || c.handling || c.queue != nil || c.inbox != nil {
-		t.Errorf("writer %v, handler %v, queue %v, inbox %v, want nothing kept", c.writerRuns, c.handling, c.queue, c.inbox)
+	if c.sending || c.handling || c.queue != nil || c.inbox != nil || c.fd < 0 {
+		t.Errorf("sender %v, handler %v, queue %v, inbox %v, descriptor %d, want nothing but that kept",
+			c.sending, c.handling, c.queue, c.inbox, c.fd)
 	}
 }

@@ -4,22 +4,23 @@ import "encoding/binary"
 
 // Opcodes of RFC 6455 §5.2 with the FIN bit of an unfragmented frame.
 const (
-	fin         = 0x80
-	opText      = 0x1
-	opBinary    = 0x2
-	opClose     = 0x8
-	opPing      = 0x9
-	opPong      = 0xA
-	opControl   = 0x8 // the bit that all control opcodes have
-	opcodeBits  = 0x0F
-	maskBit     = 0x80
-	lengthBits  = 0x7F
-	length16    = 126
-	length64    = 127
-	maxControl  = 125
-	maxReason   = maxControl - 2
-	maxHeader   = 2 + 8 + 4 // masked, with a 64-bit length
-	maxPlainLen = 125
+	fin            = 0x80
+	rsvBits        = 0x70
+	opContinuation = 0x0
+	opText         = 0x1
+	opBinary       = 0x2
+	opClose        = 0x8
+	opPing         = 0x9
+	opPong         = 0xA
+	opControl      = 0x8 // the bit that all control opcodes have
+	opcodeBits     = 0x0F
+	maskBit        = 0x80
+	lengthBits     = 0x7F
+	length16       = 126
+	length64       = 127
+	maxControl     = 125
+	maxReason      = maxControl - 2
+	maxPlainLen    = 125
 )
 
 // Frame returns payload as one unmasked data frame. Encode once, send to many:

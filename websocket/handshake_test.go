@@ -84,7 +84,7 @@ func FuzzCheckHandshake(f *testing.F) {
 		if CheckHandshake(r) != nil {
 			return
 		}
-		if err := acceptOver(New(Options{}), r); err != nil {
+		if err := acceptOver(newLoop(t).New(&Options{}), r); err != nil {
 			t.Errorf("CheckHandshake passed what Accept refuses: %v", err)
 		}
 	})

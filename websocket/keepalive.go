@@ -1,62 +1,76 @@
 package websocket
 
-import "time"
-
-// ageNow is the time since Accept.
-func (c *Conn) ageNow() time.Duration { return time.Since(c.opened) }
-
-func (c *Conn) startTimerLocked() {
-	if c.o.PingInterval == 0 && c.o.IdleTimeout == 0 {
-		return
-	}
-	c.nextPing = c.o.PingInterval
-	first := c.o.PingInterval
-	if first == 0 || c.o.IdleTimeout > 0 && c.o.IdleTimeout < first {
-		first = c.o.IdleTimeout
-	}
-	c.timer = time.AfterFunc(first, c.tick)
-}
-
-func (c *Conn) stopTimerLocked() {
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-}
-
-// tick sends the ping that is due, closes the connection that is idle, and
-// sleeps until one of them is due next.
+// tick is called by the wheel: it cuts a connection that took or answered
+// nothing in time, closes one that is idle, sends the ping that is due, and asks
+// for the next call.
 func (c *Conn) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.end != nil {
+	now := c.loop.now()
+	switch {
+	case c.gone:
 		return
-	}
-	now := c.ageNow()
-	var sleep time.Duration
-	if c.o.IdleTimeout > 0 {
-		if sleep = c.idleSinceLocked(now) + c.o.IdleTimeout - now; sleep <= 0 {
-			c.endLocked(ending{code: CodeGoingAway, cause: CauseIdle, frame: closeFrame(CodeGoingAway, "")})
-			return
+	case c.expiry != 0 && now >= c.expiry:
+		c.cutLocked(c.expiryCauseLocked())
+	case c.end == nil && c.later != nil:
+		if now >= c.laterBy {
+			c.endLaterLocked()
+		}
+	case c.end == nil && c.idleEndLocked(now) <= now:
+		c.endLocked(ending{code: CodeGoingAway, cause: CauseIdle, frame: closeFrame(CodeGoingAway, "")})
+	case c.end == nil && c.o.PingInterval > 0 && now >= c.nextPing:
+		c.nextPing = now + int64(c.o.PingInterval)
+		c.pingDue = true
+		c.flushLocked()
+		if !c.gone {
+			c.line.wakeReader(c) // costs nothing, and no lost event of the kernel lasts
 		}
 	}
-	if c.o.PingInterval > 0 {
-		if now >= c.nextPing {
-			c.nextPing = now + c.o.PingInterval
-			c.pingDue = true
-			c.startWriterLocked()
-		}
-		if wait := c.nextPing - now; sleep == 0 || wait < sleep {
-			sleep = wait
-		}
-	}
-	c.timer.Reset(sleep)
+	c.watchLocked(now)
 }
 
-// idleSinceLocked is when the client was last heard. While a message is handled
-// the reader may be stopped, so frames could be waiting unread.
-func (c *Conn) idleSinceLocked(now time.Duration) time.Duration {
-	if c.handling {
-		return now
+// expiryCauseLocked is why a connection is cut at c.expiry: it took no data, or
+// it never answered the close frame, and then the ending is decided already.
+func (c *Conn) expiryCauseLocked() Cause {
+	if c.closeSent {
+		return CauseGone
 	}
-	return max(time.Duration(c.heard.Load()), c.handled)
+	return CauseSlow
+}
+
+// watchLocked has tick called when something is due next.
+func (c *Conn) watchLocked(now int64) {
+	due := int64(never)
+	if c.expiry != 0 {
+		due = c.expiry
+	}
+	switch {
+	case c.end != nil:
+	case c.later != nil:
+		due = min(due, c.laterBy)
+	default:
+		due = min(due, c.idleEndLocked(now))
+		if c.o.PingInterval > 0 {
+			due = min(due, c.nextPing)
+		}
+	}
+	if due != never && !c.gone {
+		c.loop.wheel.set(c, due)
+	}
+}
+
+const never = 1<<63 - 1
+
+// idleEndLocked is when the connection will have been idle for too long. While a
+// message is handled the reader may be stopped, so frames could be waiting
+// unread.
+func (c *Conn) idleEndLocked(now int64) int64 {
+	if c.o.IdleTimeout == 0 {
+		return never
+	}
+	since := max(c.heard.Load(), c.handled)
+	if c.handling {
+		since = now
+	}
+	return since + int64(c.o.IdleTimeout)
 }

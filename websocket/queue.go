@@ -20,7 +20,7 @@ func (c *Conn) SendWait(ctx context.Context, frame []byte) bool {
 			c.mu.Unlock()
 			return true
 		}
-		if c.end != nil || c.net == nil {
+		if c.end != nil || c.line == nil {
 			c.mu.Unlock()
 			return false
 		}
@@ -44,7 +44,7 @@ func (c *Conn) pushLocked(frame []byte) bool {
 	}
 	c.queue = append(c.queue, frame)
 	c.queued += int64(len(frame))
-	c.startWriterLocked()
+	c.flushLocked()
 	return true
 }
 
@@ -53,34 +53,33 @@ func (c *Conn) fitsLocked(frame []byte) bool {
 		(c.o.QueueBytes == 0 || c.queued+int64(len(frame)) <= c.o.QueueBytes)
 }
 
-// popLocked removes the frames that the writer has written.
-func (c *Conn) popLocked() {
-	for _, frame := range c.queue[:c.writing] {
-		c.queued -= int64(len(frame))
-	}
-	n := copy(c.queue, c.queue[c.writing:])
-	clear(c.queue[n:])
-	c.queue = c.queue[:n]
-	if n == 0 {
+// popLocked removes the first n frames, which are written.
+func (c *Conn) popLocked(n int) {
+	left := copy(c.queue, c.queue[n:])
+	clear(c.queue[left:])
+	c.queue = c.queue[:left]
+	if left == 0 {
 		c.queue = nil // an idle connection keeps no memory for it
 	}
-	c.writing = 0
 }
 
-// dropQueueLocked drops what is not being written.
+// dropQueueLocked drops what the line did not begin to take.
 func (c *Conn) dropQueueLocked() {
-	for _, frame := range c.queue[c.writing:] {
+	keep := 0
+	if c.off > 0 || c.writing > 0 {
+		keep = max(1, int(c.writing))
+	}
+	for _, frame := range c.queue[min(keep, len(c.queue)):] {
 		c.queued -= int64(len(frame))
 	}
-	clear(c.queue[c.writing:])
-	c.queue = c.queue[:c.writing]
+	clear(c.queue[min(keep, len(c.queue)):])
+	c.queue = c.queue[:min(keep, len(c.queue))]
 }
 
-// signalLocked wakes whoever waits for room in the queue or in the inbox.
+// signalLocked wakes whoever waits for room in the queue.
 func (c *Conn) signalLocked() {
 	if c.room != nil {
 		close(c.room)
 		c.room = nil
 	}
-	c.inboxRoom.Broadcast()
 }

@@ -37,7 +37,7 @@ func TestQueueIsBoundedInFramesAndBytes(t *testing.T) {
 		"one larger than that": {Options{QueueFrames: 100, QueueBytes: 36}, 100, 1},
 		"no limit of bytes":    {Options{QueueFrames: 5}, 1 << 20, 5},
 	} {
-		conn, n := New(c.o), 0
+		conn, n := newLoop(t).New(&c.o), 0
 		for conn.TrySend(Frame(make([]byte, c.size), true)) {
 			n++
 		}

@@ -12,20 +12,30 @@ import (
 )
 
 func TestOverTLS(t *testing.T) {
-	done := make(chan Closed, 1)
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := New(DefaultOptions())
+	t.Run("parked", func(t *testing.T) { testTLS(t, true) })
+	t.Run("with goroutines", func(t *testing.T) { testTLS(t, false) })
+}
+
+func testTLS(t *testing.T, park bool) {
+	done := make(chan (<-chan Closed), 1)
+	loop, o := newLoop(t), DefaultOptions()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := loop.New(&o)
 		if err := c.Accept(w, r, ""); err != nil {
 			t.Error(err)
 			return
 		}
-		done <- c.Serve(context.Background(), func(ctx context.Context, m Message) error {
+		done <- start(c, func(ctx context.Context, m Message) error {
 			for range 100 {
 				c.SendWait(ctx, Frame(m.Data, m.Binary))
 			}
 			return nil
 		})
 	}))
+	if park {
+		s.Listener = Parkable(s.Listener)
+	}
+	s.StartTLS()
 	defer s.Close()
 	conn, err := tls.Dial("tcp", s.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
@@ -46,7 +56,7 @@ func TestOverTLS(t *testing.T) {
 	cl.want(opClose, "1007 text is not UTF-8")
 	cl.wantEOF()
 	conn.Close()
-	if got := <-done; got.Code != CodeInvalidData || got.FramesOut != 200 {
+	if got := <-<-done; got.Code != CodeInvalidData || got.FramesOut != 200 {
 		t.Errorf("got %+v", got)
 	}
 }

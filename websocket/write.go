@@ -1,170 +1,132 @@
 package websocket
 
-import (
-	"errors"
-	"os"
-	"sync"
-	"time"
-)
+import "sync"
 
-const (
-	// batchSize is how many bytes of small frames are joined into one write.
-	batchSize = 16 << 10
-	// chunkSize is what a client must take within WriteTimeout to stay.
-	chunkSize = 16 << 10
-)
+// batchSize is how many bytes of small frames are joined into one write.
+const batchSize = 16 << 10
 
 var batches = sync.Pool{New: func() any { return new([batchSize]byte) }}
 
-// startWriterLocked starts the writer if there is something to write and none
-// runs. Serve waits for it.
-func (c *Conn) startWriterLocked() {
-	if c.net == nil || c.writerRuns || !c.pendingLocked() {
-		return
-	}
-	c.writerRuns = true
-	c.writer.Go(c.write)
+// A piece is what is written next.
+type piece struct {
+	b      []byte
+	frames int  // so many of the queue, the first from off; 0 for a control frame
+	last   bool // the close frame
 }
 
-func (c *Conn) pendingLocked() bool {
-	if c.closeSent || c.end != nil && c.end.frame == nil {
-		return false
-	}
-	return len(c.queue) > 0 || c.pong != nil || c.pingDue || c.end != nil && c.end.frame != nil
-}
-
-// write writes until nothing is left, and is then gone.
-func (c *Conn) write() {
-	buf := batches.Get().(*[batchSize]byte)
-	defer batches.Put(buf)
-	for {
-		c.mu.Lock()
-		b, last := c.nextLocked(buf[:0])
-		if b == nil {
-			c.writerRuns = false
-			c.mu.Unlock()
-			return
-		}
-		c.mu.Unlock()
-
-		err := c.put(b)
-		c.wrote(err, last)
-		if err != nil {
-			return
-		}
-	}
-}
-
-// nextLocked takes what goes out next: a pong or ping, then queued frames,
-// joined in buf when they are small, and the close frame last, unless that one
-// is urgent. It returns nil, and the writer ends, when there is nothing.
-func (c *Conn) nextLocked(buf []byte) (b []byte, last bool) {
+// nextLocked returns what goes out next: the rest of what has begun, a pong or
+// ping, then queued frames, joined in buf when they are small, and the close
+// frame last, unless that one is urgent. Without b there is nothing.
+func (c *Conn) nextLocked(buf []byte) piece {
 	switch {
 	case c.closeSent || c.end != nil && c.end.frame == nil:
-		return nil, false
+		return piece{}
+	case len(c.part) > 0:
+		return piece{b: c.part, last: c.lastPart}
+	case c.off > 0:
+		return c.batchLocked(buf)
 	case c.end != nil && c.end.urgent:
-		return c.end.frame, true
+		return piece{b: c.end.frame, last: true}
 	case c.pong != nil:
-		b, c.pong = c.pong, nil
-		return b, false
+		return piece{b: c.pong}
 	case c.pingDue:
-		c.pingDue = false
-		return []byte{fin | opPing, 0}, false
+		return piece{b: pingFrame}
 	case len(c.queue) > 0:
-		return c.batchLocked(buf), false
+		return c.batchLocked(buf)
 	case c.end != nil:
-		return c.end.frame, true
+		return piece{b: c.end.frame, last: true}
 	}
-	return nil, false
+	return piece{}
 }
 
-// batchLocked marks the frames that are written together and returns them.
-func (c *Conn) batchLocked(buf []byte) []byte {
-	c.writing = 1
-	if len(c.queue) == 1 || len(c.queue[0])+len(c.queue[1]) > cap(buf) {
-		return c.queue[0]
+var pingFrame = []byte{fin | opPing, 0}
+
+// batchLocked returns the frames that are written together.
+func (c *Conn) batchLocked(buf []byte) piece {
+	first := c.queue[0][c.off:]
+	if len(c.queue) == 1 || len(first)+len(c.queue[1]) > cap(buf) {
+		return piece{b: first, frames: 1}
 	}
-	c.writing = 0
-	for _, frame := range c.queue {
-		if len(buf)+len(frame) > cap(buf) {
+	p := piece{b: append(buf[:0], first...), frames: 1}
+	for _, frame := range c.queue[1:] {
+		if len(p.b)+len(frame) > cap(buf) {
 			break
 		}
-		buf = append(buf, frame...)
-		c.writing++
+		p.b = append(p.b, frame...)
+		p.frames++
 	}
-	return buf
+	return p
 }
 
-// put writes b. The deadline is renewed as long as the client takes something.
-func (c *Conn) put(b []byte) error {
-	for len(b) > 0 {
-		expiry := c.writeExpiry()
-		if err := c.net.SetWriteDeadline(expiry); err != nil {
-			return err
+// tookLocked accounts for n bytes of a piece that were written.
+func (c *Conn) tookLocked(p piece, n int) {
+	if p.frames == 0 {
+		switch {
+		case len(c.part) > 0:
+		case p.last:
+		case c.pong != nil:
+			c.pong = nil
+		default:
+			c.pingDue = false
 		}
-		n, err := c.net.Write(b[:min(len(b), chunkSize)])
-		b = b[n:]
-		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
-			return err
+		c.part, c.lastPart = p.b[n:], p.last
+		if len(c.part) > 0 {
+			return
 		}
-	}
-	return nil
-}
-
-// writeExpiry is when the next write must have made progress; no time means
-// never.
-func (c *Conn) writeExpiry() time.Time {
-	if c.o.WriteTimeout == 0 {
-		return time.Time{}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end != nil && !c.end.expiry.IsZero() {
-		return c.end.expiry // Kill's bound is not renewed
-	}
-	return time.Now().Add(c.o.WriteTimeout)
-}
-
-// wrote accounts for a write and, behind the close frame, gives the peer a
-// bounded time to answer.
-func (c *Conn) wrote(err error, last bool) {
-	if err != nil {
-		cause := CauseGone
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			cause = CauseSlow
+		c.part = nil
+		if p.last {
+			c.saidGoodbyeLocked()
 		}
-		c.cut(cause)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.queue, c.queued, c.writing = nil, 0, 0
-		c.writerRuns = false
 		return
 	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, frame := range c.queue[:c.writing] {
-		n := payloadLen(frame)
-		c.passed.out(n)
-		if c.o.Stats != nil {
-			c.o.Stats.out(n)
-		}
+	done := 0
+	for n += c.off; done < p.frames && n >= len(c.queue[done]); done++ {
+		size := len(c.queue[done])
+		n -= size
+		c.queued -= int64(size)
+		c.countOutLocked(payloadLen(c.queue[done]))
 	}
-	c.popLocked()
+	c.off = n
+	c.popLocked(done)
 	c.signalLocked()
-	if !last {
-		return
-	}
-	c.closeSent = true
-	if half, ok := c.net.(interface{ CloseWrite() error }); ok && c.end.failed {
-		_ = half.CloseWrite() // the reader finds out when it did not work
-	}
-	_ = c.net.SetReadDeadline(time.Now().Add(c.closeWait()))
 }
 
-func (c *Conn) closeWait() time.Duration {
-	if c.o.WriteTimeout > 0 && c.o.WriteTimeout < closeWait {
-		return c.o.WriteTimeout
+func (c *Conn) countOutLocked(size int) {
+	c.passed.out(size)
+	if c.o.Stats != nil {
+		c.o.Stats.out(size)
 	}
-	return closeWait
+}
+
+// saidGoodbyeLocked is called behind the close frame. It gives the peer a bounded
+// time to answer.
+func (c *Conn) saidGoodbyeLocked() {
+	c.closeSent = true
+	now := c.loop.now()
+	c.expiry = now + int64(c.closeWait())
+	c.watchLocked(now)
+	if c.end.failed {
+		c.line.halfClose(c)
+	}
+}
+
+// stuckLocked is called when the line takes nothing: it gets WriteTimeout to
+// make progress, and progress gives it as much again.
+func (c *Conn) stuckLocked(progress bool) {
+	if c.o.WriteTimeout == 0 || c.closeSent || c.expiry != 0 && !progress {
+		return
+	}
+	now := c.loop.now()
+	c.expiry = now + int64(c.o.WriteTimeout)
+	if c.end != nil && c.end.expiry != 0 {
+		c.expiry = c.end.expiry // Kill's bound is not renewed
+	}
+	c.watchLocked(now)
+}
+
+// freeLocked is called when the line takes something again.
+func (c *Conn) freeLocked() {
+	if !c.closeSent {
+		c.expiry = 0
+	}
 }

@@ -1,0 +1,175 @@
+package websocket
+
+import (
+	"crypto/sha1"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// unsentLimit is how much the kernel takes that it cannot send yet. It keeps the
+// memory of a slow client small, and what waits where Kill can drop it.
+const unsentLimit = 128 << 10
+
+// CanAccept reports whether the connection behind w can be taken over: HTTP/2
+// and HTTP/3 cannot.
+func CanAccept(w http.ResponseWriter) bool {
+	for {
+		if _, ok := w.(http.Hijacker); ok {
+			return true
+		}
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return false
+		}
+		w = u.Unwrap()
+	}
+}
+
+// Accept answers the handshake with 101 and the headers set on w, and takes the
+// connection over. The client must have offered the subprotocol; empty means
+// none. r must have passed CheckHandshake. After an error the Conn is abandoned
+// and leaves nothing behind.
+func (c *Conn) Accept(w http.ResponseWriter, r *http.Request, subprotocol string) error {
+	if err := c.accept(w, r, subprotocol); err != nil {
+		c.Abandon()
+		return fmt.Errorf("websocket: accept: %w", err)
+	}
+	return nil
+}
+
+func (c *Conn) accept(w http.ResponseWriter, r *http.Request, subprotocol string) error {
+	if !CanAccept(w) {
+		return http.ErrNotSupported
+	}
+	h := w.Header()
+	h.Set("Connection", "Upgrade")
+	h.Set("Upgrade", "websocket")
+	h.Set("Sec-WebSocket-Accept", acceptKey(r.Header.Get("Sec-WebSocket-Key")))
+	h.Del("Sec-WebSocket-Protocol")
+	if subprotocol != "" {
+		h.Set("Sec-WebSocket-Protocol", subprotocol)
+	}
+	w.WriteHeader(http.StatusSwitchingProtocols)
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+	buffered, _ := rw.Reader.Peek(rw.Reader.Buffered()) // cannot fail for what is buffered
+	early := append([]byte(nil), buffered...)
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		_ = conn.Close()
+		return err
+	}
+	return c.takeOver(conn, early)
+}
+
+// AcceptStream takes over a stream on which the client's handshake was answered.
+// After an error the Conn is abandoned, and the stream is the caller's.
+func (c *Conn) AcceptStream(s Stream) error {
+	if err := c.opens(newStreamLine(c, s, nil)); err != nil {
+		c.Abandon()
+		return fmt.Errorf("websocket: accept: %w", err)
+	}
+	return nil
+}
+
+// acceptKey proves that the handshake was understood (RFC 6455 §4.2.2).
+func acceptKey(key string) string {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// takeOver parks the connection if it has a descriptor to park.
+func (c *Conn) takeOver(conn net.Conn, early []byte) error {
+	if !c.park(conn) {
+		if err := c.opens(newStreamLine(c, conn, early)); err != nil {
+			_ = conn.Close()
+			return err
+		}
+		return nil
+	}
+	c.stash = early
+	p, err := c.loop.poller()
+	if err == nil {
+		err = c.opens(p)
+	}
+	if err != nil {
+		_ = unix.Close(int(c.fd))
+		c.fd = -1
+		return err
+	}
+	return nil
+}
+
+// opens begins the connection's life; what is queued goes out.
+func (c *Conn) opens(l line) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil && c.end.frame == nil {
+		return errors.New("abandoned")
+	}
+	c.opened = c.loop.now()
+	c.heard.Store(c.opened)
+	c.nextPing = c.opened + int64(c.o.PingInterval)
+	c.line = l
+	c.flushLocked()
+	return nil
+}
+
+// park takes the descriptor from package net, which would keep 800 bytes and an
+// entry in Go's poller for it: it is duplicated, and conn closed.
+func (c *Conn) park(conn net.Conn) bool {
+	secure, isTLS := conn.(*tls.Conn)
+	below := conn
+	var low *lower
+	if isTLS {
+		if low, isTLS = secure.NetConn().(*lower); !isTLS {
+			return false
+		}
+		below = low.conn
+	}
+	fd, ok := duplicate(below)
+	if !ok {
+		return false
+	}
+	limitUnsent(fd)
+	c.fd = int32(fd)
+	if low != nil {
+		low.park(c.fd)
+		c.tls = &tlsLine{conn: secure, lower: low}
+		return true
+	}
+	_ = conn.Close() // fd is another descriptor of the same socket
+	return true
+}
+
+// duplicate returns one more descriptor of a TCP connection.
+func duplicate(conn net.Conn) (fd int, ok bool) {
+	for {
+		u, wraps := conn.(interface{ NetConn() net.Conn })
+		if !wraps {
+			break
+		}
+		conn = u.NetConn()
+	}
+	s, has := conn.(syscall.Conn)
+	if !has {
+		return 0, false
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	failed := raw.Control(func(old uintptr) {
+		fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	return fd, err == nil && failed == nil
+}
