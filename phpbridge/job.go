@@ -17,7 +17,7 @@ type job struct {
 	class Class
 	c     *C.struct_ephpm_job
 
-	request  []byte // the variables, then the body
+	request  []byte // the variables, environment and ini settings, then the body
 	response []byte // a ring of records
 	answer   []byte // of host calls
 
@@ -154,7 +154,12 @@ func (j *job) load(r *Request) {
 	c := j.c
 	n := copy(j.request, r.Vars)
 	c.vars_len = C.uint32_t(n)
-	c.body_off = C.uint32_t(n)
+	env := copy(j.request[n:], r.Env)
+	c.env_len = C.uint32_t(env)
+	ini := copy(j.request[n+env:], r.INI)
+	c.ini_len = C.uint32_t(ini)
+	c.body_off = C.uint32_t(n + env + ini)
+	c.tenant = C.uint32_t(r.Tenant)
 	c.body_len = C.int64_t(r.BodyLen)
 	c.has_host = 0
 	if r.Host != nil {

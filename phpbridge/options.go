@@ -79,6 +79,15 @@ type Options struct {
 	// Env is added to the environment of scripts and of what they start:
 	// getenv(), $_SERVER, and $_ENV if variables_order has an E.
 	Env map[string]string
+	// DisableFunctions are functions that scripts do not have, on top of those
+	// that disable_functions of php.ini and INI name.
+	DisableFunctions []string
+	// User is whom the workers run as. Nil means the user of this process.
+	User *User
+	// UploadDir is where each worker gets a directory of its own for uploads, which
+	// is removed with it. Empty means PHP's upload_tmp_dir; with User there are
+	// none then. It must be writable for this process, and for no User.
+	UploadDir string
 	// SAPIName is what PHP_SAPI and php_sapi_name() say. Empty means "ephpm".
 	SAPIName string
 
@@ -122,6 +131,11 @@ func (o Options) checked() (Options, error) {
 	for name, value := range o.Env {
 		if name == "" || strings.ContainsAny(name, "=\n\x00") || strings.Contains(value, "\x00") {
 			return o, fmt.Errorf("phpbridge: environment variable %q = %q is impossible", name, value)
+		}
+	}
+	for _, name := range o.DisableFunctions {
+		if name == "" || strings.ContainsAny(name, ", \r\n\x00") {
+			return o, fmt.Errorf("phpbridge: %q is not the name of a function", name)
 		}
 	}
 	for _, e := range o.INI {

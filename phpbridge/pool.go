@@ -168,7 +168,7 @@ func (p *Pool) newZygote(ctx context.Context) (*zygote, error) {
 // answer early (fastcgi_finish_request) may go on after Serve has returned;
 // r.Host must serve it until then.
 func (p *Pool) Serve(ctx context.Context, w http.ResponseWriter, r *Request) (Result, error) {
-	if len(r.Vars) > requestSize-bodyMin {
+	if len(r.Vars)+len(r.Env)+len(r.INI) > requestSize-bodyMin {
 		return Result{}, ErrTooLarge
 	}
 	start := time.Now()

@@ -10,13 +10,14 @@ struct ephpm_worker {
 	struct ephpm_shared shared;
 	struct ephpm_work work;
 	uint32_t slot;
-	uint32_t turn;      /* whose class is looked at first */
-	bool in_request;    /* work is valid: records may be sent */
-	bool forked;        /* a script has forked, and this is the child */
-	bool changed;       /* the script changed its process: it takes no other request */
-	bool fatal;         /* the request had a fatal error */
-	bool finished;      /* the client has its answer: output goes nowhere */
-	char *process_name; /* argv[0], for ps */
+	uint32_t turn;       /* whose class is looked at first */
+	bool in_request;     /* work is valid: records may be sent */
+	bool forked;         /* a script has forked, and this is the child */
+	bool changed;        /* the script changed its process: it takes no other request */
+	bool fatal;          /* the request had a fatal error */
+	bool finished;       /* the client has its answer: output goes nowhere */
+	const char *uploads; /* its directory for uploads; "" when it has none */
+	char *process_name;  /* argv[0], for ps */
 	size_t process_name_size;
 };
 

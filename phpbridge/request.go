@@ -41,6 +41,17 @@ type Request struct {
 	// REQUEST_METHOD, QUERY_STRING, REQUEST_URI, CONTENT_TYPE, HTTP_COOKIE and
 	// HTTP_AUTHORIZATION from it.
 	Vars Vars
+	// Env are environment variables for this request alone, which scripts find in
+	// $_SERVER and by getenv() as those of Options.Env, and programs that they
+	// start. Name and value as in Vars.
+	Env Vars
+	// INI are ini settings for this request alone, which php.ini may set: with
+	// those that PHP reads only at its start nothing happens.
+	INI Vars
+	// Tenant tells the requests apart of those who share the pool and must not
+	// see one another's uploads: each has directories of its own for them, which
+	// open_basedir of INI grants on top. Zero means that nobody shares it.
+	Tenant uint32
 	// Body is what php://input reads: exactly BodyLen bytes, from memory or a
 	// file. It must not wait for the network: a worker is held meanwhile.
 	Body io.Reader

@@ -1,9 +1,11 @@
 #include "sapi.h"
 
 #include "lasting.h"
+#include "tenant.h"
 #include "variable.h"
 
 static const char *environment = ""; /* ephpm_sapi_config.env */
+static const char *disable = "";     /* ephpm_sapi_config.disable */
 
 static size_t ephpm_ub_write(const char *str, size_t len)
 {
@@ -138,9 +140,12 @@ static void register_environment(zval *array)
 
 static void ephpm_register_variables(zval *array)
 {
-	struct ephpm_variable v = {0};
+	struct ephpm_variable v = {0}, e = {0};
 
 	register_environment(array);
+	while (ephpm_variable_next_env(&e)) {
+		php_register_variable_safe(e.name, (char *)e.value, e.value_len, array);
+	}
 	while (ephpm_variable_next(&v)) {
 		size_t len = v.value_len;
 		if (sapi_module.input_filter(PARSE_SERVER, v.name, (char **)&v.value, len, &len)) {
@@ -179,6 +184,12 @@ static int ephpm_module_startup(sapi_module_struct *module)
 	return SUCCESS;
 }
 
+static int ephpm_activate(void)
+{
+	ephpm_tenant_settings();
+	return SUCCESS;
+}
+
 static int ephpm_deactivate(void)
 {
 	return SUCCESS;
@@ -209,6 +220,7 @@ static void ephpm_ini_defaults(HashTable *configuration)
 static sapi_module_struct ephpm_sapi = {
 	.pretty_name = "ephpm",
 	.startup = ephpm_module_startup,
+	.activate = ephpm_activate,
 	.deactivate = ephpm_deactivate,
 	.ub_write = ephpm_ub_write,
 	.flush = ephpm_flush,
@@ -221,12 +233,32 @@ static sapi_module_struct ephpm_sapi = {
 	.ini_defaults = ephpm_ini_defaults,
 };
 
+/* Adds the front's functions to those that php.ini disables, before PHP looks. */
+static void disable_more(void)
+{
+	zend_ini_entry *entry =
+		zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("disable_functions"));
+	smart_str all = {0};
+
+	if (!*disable || !entry) {
+		return;
+	}
+	if (entry->value && ZSTR_LEN(entry->value)) {
+		smart_str_append_ex(&all, entry->value, true);
+		smart_str_appendc_ex(&all, ',', true);
+	}
+	smart_str_appends_ex(&all, disable, true);
+	smart_str_0(&all);
+	entry->value = all.s;
+}
+
 /* OPcache starts only under the SAPI names that it knows, and ours is not among
  * them. Modules start before OPcache does, so it is given a known name here;
  * ephpm_sapi_startup puts ours back. */
 static PHP_MINIT_FUNCTION(ephpm)
 {
 	sapi_module.name = "fpm-fcgi";
+	disable_more();
 	ephpm_http_constants(module_number);
 	return zend_register_functions(NULL, ephpm_http_functions, NULL, type);
 }
@@ -269,6 +301,7 @@ bool ephpm_sapi_startup(const struct ephpm_sapi_config *config)
 	ephpm_sapi.name = (char *)config->name;
 	ephpm_sapi.sapi_error = zend_error;
 	environment = config->env;
+	disable = config->disable;
 	ephpm_sapi.default_post_reader = NULL;
 	ephpm_sapi.php_ini_ignore_cwd = 1;
 	if (*config->ini_file) {
@@ -284,5 +317,6 @@ bool ephpm_sapi_startup(const struct ephpm_sapi_config *config)
 	}
 	sapi_module.name = (char *)config->name;
 	ephpm_lasting_watch();
+	ephpm_tenant_watch();
 	return true;
 }

@@ -10,6 +10,7 @@ struct ephpm_sapi_config {
 	const char *ini_file;    /* instead of the system's php.ini; "" for that */
 	const char *ini_entries; /* after php.ini, in its syntax */
 	const char *env;         /* names of configured variables, a line each */
+	const char *disable;     /* functions that scripts do not have, with commas between */
 };
 
 /* Starts PHP: php.ini, extensions, OPcache. */

@@ -5,6 +5,7 @@
 
 #include "limit.h"
 #include "record.h"
+#include "tenant.h"
 #include "variable.h"
 
 /* The variables that the SAPI layer itself needs. */
@@ -85,6 +86,7 @@ void ephpm_script_run(void)
 	read_request_vars(&vars);
 	fill_request_info(&vars);
 	enter_directory(vars.script);
+	ephpm_tenant_begin();
 	ephpm_limit_begin();
 	zend_first_try
 	{
@@ -106,6 +108,7 @@ void ephpm_script_run(void)
 	if (ephpm_worker.forked) {
 		_exit(EG(exit_status));
 	}
+	ephpm_tenant_end();
 #ifdef ZEND_SIGNALS
 	/* Handlers are in place from the first request on: leave them there. */
 	SIGG(reset) = 0;

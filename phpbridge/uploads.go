@@ -23,14 +23,16 @@ const youngUploads = time.Minute
 type uploads struct {
 	dir  string
 	lock *os.File // dir, locked while it is in use
+	user *User    // of the workers
 
 	mu     sync.Mutex // guards the following
 	closed bool
 }
 
 // newUploads makes a directory in base, and removes those of servers that were
-// killed.
-func newUploads(base string) (*uploads, error) {
+// killed. A user of the workers can go through it but change nothing in it, or the
+// front could be led astray when it makes and removes theirs.
+func newUploads(base string, user *User) (*uploads, error) {
 	removeAbandoned(base)
 	dir, err := os.MkdirTemp(base, uploadsPattern)
 	if err != nil {
@@ -41,7 +43,10 @@ func newUploads(base string) (*uploads, error) {
 		_ = os.Remove(dir) // the first error counts
 		return nil, err
 	}
-	return &uploads{dir: dir, lock: lock}, nil
+	if user != nil {
+		err = os.Chmod(dir, 0o711)
+	}
+	return &uploads{dir: dir, lock: lock, user: user}, err
 }
 
 // lockDirectory opens a directory of this user that nobody else has locked.
@@ -92,7 +97,7 @@ func (u *uploads) open(slot int, generation uint32) string {
 	dir := u.of(slot, generation)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.closed || os.Mkdir(dir, 0o700) != nil {
+	if u.closed || os.Mkdir(dir, 0o700) != nil || u.user.own(dir) != nil {
 		return ""
 	}
 	return dir

@@ -107,7 +107,7 @@ func TestAKilledScriptKeepsItsFiles(t *testing.T) {
 // another uses.
 func TestUploadsOfAServerThatWasKilledAreRemoved(t *testing.T) {
 	base := t.TempDir()
-	used, err := newUploads(base)
+	used, err := newUploads(base, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestUploadsOfAServerThatWasKilledAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	second, err := newUploads(base)
+	second, err := newUploads(base, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,17 +4,15 @@
 
 #include "record.h"
 
-bool ephpm_variable_next(struct ephpm_variable *v)
+/* Steps through one of the lists at the start of the request area. */
+static bool step(struct ephpm_variable *v, size_t from, size_t len)
 {
-	const struct ephpm_work *w = &ephpm_worker.work;
+	const uint8_t *list = ephpm_worker.work.request + from;
+	const uint8_t *at = v->next ? v->next : list;
 	uint16_t n;
 	uint32_t m;
 
-	if (!ephpm_worker.in_request) {
-		return false;
-	}
-	const uint8_t *at = v->next ? v->next : w->request;
-	if (w->request + w->job->vars_len - at < EPHPM_VAR_HEADER) {
+	if (list + len - at < EPHPM_VAR_HEADER) {
 		return false;
 	}
 	memcpy(&n, at, sizeof(n));
@@ -25,6 +23,25 @@ bool ephpm_variable_next(struct ephpm_variable *v)
 	v->value_len = m;
 	v->next = (const uint8_t *)v->value + m + 1;
 	return true;
+}
+
+bool ephpm_variable_next(struct ephpm_variable *v)
+{
+	return ephpm_worker.in_request && step(v, 0, ephpm_worker.work.job->vars_len);
+}
+
+bool ephpm_variable_next_env(struct ephpm_variable *v)
+{
+	const struct ephpm_job *j = ephpm_worker.work.job;
+
+	return ephpm_worker.in_request && step(v, j->vars_len, j->env_len);
+}
+
+bool ephpm_variable_next_ini(struct ephpm_variable *v)
+{
+	const struct ephpm_job *j = ephpm_worker.work.job;
+
+	return ephpm_worker.in_request && step(v, j->vars_len + j->env_len, j->ini_len);
 }
 
 const char *ephpm_variable_find(const char *name, size_t len)

@@ -17,6 +17,10 @@ struct ephpm_variable {
 /* Steps to the next variable. False at the end, and outside of requests. */
 bool ephpm_variable_next(struct ephpm_variable *v);
 
+/* The same for the environment and for the ini settings of the request's site. */
+bool ephpm_variable_next_env(struct ephpm_variable *v);
+bool ephpm_variable_next_ini(struct ephpm_variable *v);
+
 /* Returns the value of a variable, or NULL. Of several with one name the last
  * wins, as it does in $_SERVER. */
 const char *ephpm_variable_find(const char *name, size_t len);

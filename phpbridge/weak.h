@@ -26,6 +26,7 @@
 #pragma weak json_globals
 #pragma weak module_registry
 #pragma weak open_file_for_scanning
+#pragma weak php_check_open_basedir
 #pragma weak php_child_init
 #pragma weak php_execute_script
 #pragma weak php_get_highlight_struct
@@ -59,10 +60,12 @@
 #pragma weak smart_str_ferealloc
 #pragma weak smart_str_frealloc
 #pragma weak smart_str_realloc
+#pragma weak zend_alter_ini_entry_chars
 #pragma weak zend_argument_value_error
 #pragma weak zend_ce_error
 #pragma weak zend_ce_exception
 #pragma weak zend_ce_value_error
+#pragma weak zend_compile_file
 #pragma weak zend_destroy_file_handle
 #pragma weak zend_empty_string
 #pragma weak zend_error
@@ -77,6 +80,7 @@
 #pragma weak zend_is_auto_global_str
 #pragma weak zend_llist_get_first_ex
 #pragma weak zend_llist_get_next_ex
+#pragma weak zend_message_dispatcher
 #pragma weak zend_parse_arg_bool_slow
 #pragma weak zend_parse_arg_long_slow
 #pragma weak zend_parse_arg_str_slow
@@ -85,6 +89,7 @@
 #pragma weak zend_register_functions
 #pragma weak zend_register_long_constant
 #pragma weak zend_register_stringl_constant
+#pragma weak zend_resolve_path
 #pragma weak zend_signal_globals
 #pragma weak zend_signal_startup
 #pragma weak zend_stream_init_filename

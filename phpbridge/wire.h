@@ -114,11 +114,15 @@ struct ephpm_job {
 	uint32_t seconds;   /* the time limit, for the message of PHP */
 	uint32_t stop;      /* 1: EPHPM_SIGNAL_STOP is for this request */
 	int64_t body_len;   /* bytes of the whole body */
-	uint64_t pad[4];
+	uint32_t env_len;   /* bytes of environment variables behind the variables */
+	uint32_t ini_len;   /* bytes of ini settings behind those */
+	uint32_t tenant;    /* whose request it is in a pool that several share; 0: nobody's */
+	uint32_t pad1;
+	uint64_t pad[2];
 };
 
-/* A variable: EPHPM_VAR_HEADER bytes (u16 length of the name, u32 length of the
- * value), the name, NUL, the value, NUL. */
+/* A variable, environment variable or ini setting: EPHPM_VAR_HEADER bytes (u16 length of the name,
+ * u32 length of the value), the name, NUL, the value, NUL. */
 #define EPHPM_VAR_HEADER 6
 
 /* A record from the worker to the front, in the response ring: u32 length of
@@ -190,7 +194,8 @@ struct ephpm_message {
 
 enum {
 	/* front to zygote */
-	EPHPM_MSG_CONFIG = 1, /* NUL-terminated: SAPI name, php.ini file, ini entries, names in Env */
+	EPHPM_MSG_CONFIG = 1, /* NUL-terminated: SAPI name, php.ini file, ini entries, names in Env,
+							 disabled functions, "1" for no_new_privs */
 	EPHPM_MSG_FORK = 2,   /* text: its directory for uploads; its stderr as SCM_RIGHTS */
 	EPHPM_MSG_KILL = 3,
 	EPHPM_MSG_TRACE = 8, /* value: the job that the worker should have */

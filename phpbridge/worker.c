@@ -55,6 +55,7 @@ void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot, const c
 	ephpm_compat_child_init();
 	ephpm_limit_start();
 	ephpm_lasting_start();
+	ephpm_worker.uploads = uploads;
 	set_upload_directory(uploads);
 
 	while (ephpm_shared_take(&ephpm_worker.shared, slot, &ephpm_worker.turn, &ephpm_worker.work)) {

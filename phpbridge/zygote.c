@@ -271,6 +271,11 @@ static void start_php(void)
 	c.ini_file = c.name + strlen(c.name) + 1;
 	c.ini_entries = c.ini_file + strlen(c.ini_file) + 1;
 	c.env = c.ini_entries + strlen(c.ini_entries) + 1;
+	c.disable = c.env + strlen(c.env) + 1;
+	const char *no_new_privs = c.disable + strlen(c.disable) + 1;
+	if (*no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
+		fail("the system does not know no_new_privs");
+	}
 	if (!ephpm_sapi_startup(&c)) {
 		fail("PHP did not start; its own messages are above");
 	}

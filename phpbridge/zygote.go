@@ -68,14 +68,14 @@ func startZygote(ctx context.Context, o *Options, m *memory, doorbell, stderr *o
 	cmd := exec.Command("/proc/self/exe")
 	// Room for the names of the workers in ps.
 	cmd.Args = []string{"ephpm: zygote" + strings.Repeat(" ", 19)}
-	cmd.Env = roleEnvironment(os.Environ(), "zygote")
+	cmd.Env = roleEnvironment(o.User.environ(os.Environ()), "zygote")
 	for name, value := range o.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.ExtraFiles = []*os.File{theirs, m.file, doorbell}
 	// Signals for the terminal's process group are the front's.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: o.User.credential()}
 	err = cmd.Start()
 	_ = theirs.Close() // the zygote has its own copy, and its end must be seen
 	if err != nil {
@@ -130,7 +130,8 @@ func roleEnvironment(environ []string, role string) []string {
 
 // configure sends the configuration and waits for PHP to be ready.
 func (z *zygote) configure(o *Options) error {
-	text := strings.Join([]string{o.sapiName(), o.INIFile, o.iniEntries(), o.envNames(), ""}, "\x00")
+	text := strings.Join([]string{o.sapiName(), o.INIFile, o.iniEntries(), o.envNames(),
+		strings.Join(o.DisableFunctions, ","), o.noNewPrivileges(), ""}, "\x00")
 	if len(text) > configMax {
 		return fmt.Errorf("the ini settings are %d bytes long, at most %d are possible", len(text), configMax)
 	}
@@ -154,7 +155,14 @@ func (z *zygote) configure(o *Options) error {
 		return fmt.Errorf("the zygote sent message %d instead of READY", m.kind)
 	}
 	z.php, z.opcache = facts[0], facts[1] == "1"
-	if z.uploads, err = newUploads(facts[2]); err != nil {
+	base := o.UploadDir
+	if base == "" && o.User == nil { // what a process of a user says is not trusted with more than that user's rights
+		base = facts[2]
+	}
+	if base == "" {
+		return z.control.SetReadDeadline(time.Time{})
+	}
+	if z.uploads, err = newUploads(base, o.User); err != nil {
 		o.Log.Warn("uploads of killed scripts will stay where they are", "error", err)
 	}
 	return z.control.SetReadDeadline(time.Time{})
@@ -227,6 +235,14 @@ func (z *zygote) close() {
 		<-z.waited
 	}
 	z.uploads.close()
+}
+
+// noNewPrivileges is "1" if the zygote shall give up the way to any other right.
+func (o *Options) noNewPrivileges() string {
+	if o.User != nil {
+		return "1"
+	}
+	return ""
 }
 
 func (o *Options) sapiName() string {
