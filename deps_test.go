@@ -35,8 +35,11 @@ var rows = map[string]row{
 		modules: []string{"github.com/BurntSushi/toml"}, // and nobody else
 	},
 	"server": {
-		ours:        []string{"websocket", "registry", "phpbridge", "kv", "quic"},
-		modules:     []string{"github.com/prometheus/client_golang", "github.com/quic-go/quic-go"},
+		ours: []string{"websocket", "registry", "phpbridge", "kv", "quic"},
+		modules: []string{
+			"github.com/prometheus/client_golang", "github.com/quic-go/quic-go",
+			"github.com/caddyserver/certmagic", "go.uber.org/zap", // ACME, and what it logs by
+		},
 		std:         []string{"net"},
 		testModules: []string{"github.com/coder/websocket"},
 	},

@@ -71,13 +71,13 @@ func (a *authority) sign(c *x509.Certificate, key *ecdsa.PrivateKey, parent *x50
 	return cert
 }
 
-// issue writes dir/cert.pem and dir/key.pem for names and for 127.0.0.1, and
-// returns the certificate.
+// issue writes dir/cert.pem and dir/key.pem for names and for this machine,
+// and returns the certificate.
 func (a *authority) issue(dir string, names ...string) *x509.Certificate {
 	a.t.Helper()
 	key := newKey(a.t)
 	cert := a.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: names[0]}, DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Subject: pkix.Name{CommonName: names[0]}, DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, key, a.cert)
 	der, err := x509.MarshalPKCS8PrivateKey(key)

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -135,5 +136,114 @@ func TestPlainTextOnATLSPort(t *testing.T) {
 	}
 	if _, body := visitWith(t, ca.client(http1), "https://"+a.Addr); body != "fine" {
 		t.Errorf("then a page says %q", body)
+	}
+}
+
+// tlsURL returns where a server with listeners of both kinds speaks TLS.
+func (a *app) tlsURL() string {
+	a.t.Helper()
+	return "https://" + a.waitLog(`msg="HTTPS listening" addr=(\S+)`)[1]
+}
+
+func TestPlainAndTLSListeners(t *testing.T) {
+	t.Parallel()
+	ca, dir := newAuthority(t), t.TempDir()
+	ca.issue(dir, "a.test")
+	a := startApp(t, appOptions{
+		TOML:  tlsIn(dir) + "listen = [\"127.0.0.1:0\", \"[::1]:0\"]\n",
+		Files: map[string]string{"index.php": tlsVars},
+	})
+	a.waitLog(`msg="HTTPS listening" addr="?\[::1\]:`)
+	_, body := visitWith(t, ca.client(http2), a.tlsURL())
+	if !strings.HasPrefix(body, "HTTPS=on\nREQUEST_SCHEME=https\n") {
+		t.Errorf("over TLS: %s", body)
+	}
+	if resp, body := a.get("/"); resp.StatusCode != 200 || !strings.HasPrefix(body, "HTTPS=-\nREQUEST_SCHEME=http\n") {
+		t.Errorf("in plain text: %s %s", resp.Status, body)
+	}
+	a.Stop()
+	for _, addr := range []string{a.Addr, strings.TrimPrefix(a.tlsURL(), "https://")} {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			_ = conn.Close()
+			t.Errorf("%s is still open", addr)
+		}
+	}
+}
+
+func TestPlainHTTPIsRedirectedToTLS(t *testing.T) {
+	t.Parallel()
+	ca, dir := newAuthority(t), t.TempDir()
+	ca.issue(dir, "a.test")
+	toml := tlsIn(dir) + "listen = \"127.0.0.1:0\"\nredirect_http = true\n"
+	a := startApp(t, appOptions{
+		TOML: toml + metricsOn,
+		Files: map[string]string{
+			"index.php":                         tlsVars,
+			".well-known/acme-challenge/of.txt": "another program's challenge",
+		},
+	})
+	_, port, _ := strings.Cut(strings.TrimPrefix(a.tlsURL(), "https://"), ":")
+	for _, test := range []struct{ text, want string }{
+		{getText("/a/b%20c?x=1&y=%2F"), "https://x:" + port + "/a/b%20c?x=1&y=%2F"},
+		{getText("http://x:81/a?b"), "https://x:" + port + "/a?b"},
+		{"POST /form HTTP/1.1\r\nHost: a.test:8080\r\nContent-Length: 0\r\n\r\n", "https://a.test:" + port + "/form"},
+		{"GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", "https://[::1]:" + port + "/"},
+		{"GET /old HTTP/1.0\r\n\r\n", "https://127.0.0.1:" + port + "/old"},
+		{getText("//evil.test/"), "https://x:" + port + "//evil.test/"},
+	} {
+		resp, _ := a.exchange(test.text)
+		if got := resp.Header.Get("Location"); resp.StatusCode != 308 || got != test.want {
+			t.Errorf("%q: %s to %q, want 308 to %q", test.text, resp.Status, got, test.want)
+		}
+	}
+	for path, want := range map[string]string{
+		"/_ephpm/health":                     `{"status":"ok"}`,
+		"/_ephpm/ready":                      `{"status":"ready"}`,
+		"/.well-known/acme-challenge/of.txt": "another program's challenge",
+	} {
+		if resp, body := a.get(path); resp.StatusCode != 200 || strings.TrimSpace(body) != want {
+			t.Errorf("%s: %s %q, want 200 %q", path, resp.Status, body, want)
+		}
+	}
+	if resp, _ := visitWith(t, ca.client(http1), a.tlsURL()); resp.StatusCode != 200 {
+		t.Errorf("over TLS: %s", resp.Status)
+	}
+	mapped := startApp(t, appOptions{TOML: toml + "redirect_port = 443\n"})
+	if resp, _ := mapped.getExactly("/a"); resp.Header.Get("Location") != "https://x/a" {
+		t.Errorf("with redirect_port 443: %s to %q", resp.Status, resp.Header.Get("Location"))
+	}
+}
+
+func TestHandshakeHasATimeLimit(t *testing.T) {
+	t.Parallel()
+	ca, dir := newAuthority(t), t.TempDir()
+	ca.issue(dir, "a.test")
+	a := startApp(t, appOptions{TOML: tlsIn(dir) + "[server.timeouts]\nheader_read = \"100ms\"\n"})
+	for name, begin := range map[string]string{"nothing": "", "the begin of a hello": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"} {
+		w := a.connect()
+		w.send(begin)
+		if answer, err := w.rest(); answer != "" || err != nil {
+			t.Errorf("a client that sends %s: %q, %v; want it closed", name, answer, err)
+		}
+	}
+}
+
+func TestTLSConfigurationErrors(t *testing.T) {
+	t.Parallel()
+	ca, dir, other := newAuthority(t), t.TempDir(), t.TempDir()
+	ca.issue(dir, "a.test")
+	ca.issue(other, "b.test")
+	cert, key, foreign := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(other, "key.pem")
+	for toml, want := range map[string]string{
+		fmt.Sprintf("cert = %q\n", cert):                           `server\.tls\.key: is empty`,
+		fmt.Sprintf("key = %q\n", key):                             `server\.tls\.cert: is empty`,
+		fmt.Sprintf("cert = %q\nkey = %q\n", cert, foreign):        `ephpm\.toml:3: server\.tls\.key: .* does not match`,
+		fmt.Sprintf("cert = %q\nkey = \"key.pem\"\n", cert):        `ephpm\.toml:3: server\.tls\.key: "key.pem" cannot be read: no such file`,
+		"redirect_http = true\n":                                   `ephpm\.toml:2: server\.tls\.redirect_http: there is no plain listener`,
+		fmt.Sprintf("cert = %q\nkey = %q\nciphers = 1", cert, key): `ephpm\.toml:4: server\.tls\.ciphers: unknown key`,
+	} {
+		where := t.TempDir()
+		writeFiles(t, where, map[string]string{"ephpm.toml": "[server.tls]\n" + toml})
+		wantOneLine(t, command{Dir: where, Args: []string{"serve", "-d", ".", "-l", "127.0.0.1:0"}}, "^error: "+want)
 	}
 }

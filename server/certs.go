@@ -1,11 +1,11 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,9 +13,8 @@ import (
 
 // A keyPair names the files of one certificate and the names that it is for.
 type keyPair struct {
-	// names are host names in lower case, or wildcards such as "*.example.com",
-	// which stand for one label. None means that it is only for who asks for a
-	// name that no other is for.
+	// names are host names and wildcards as those of a site. None means that it is
+	// only for who asks for a name that no other is for.
 	names     []string
 	cert, key string // files
 }
@@ -41,7 +40,7 @@ func keyPairs(c Config) []keyPair {
 type certificates struct {
 	log        *slog.Logger
 	minVersion uint16
-	protocols  []string // on top of those that the caller of tlsConfig speaks
+	acme       *acme // nil: all certificates are in files
 	current    atomic.Pointer[certIndex]
 
 	mu      sync.Mutex // guards the following; held while files are read
@@ -59,13 +58,13 @@ type certEntry struct {
 // A certIndex finds a certificate. It is never changed.
 type certIndex struct {
 	first *tls.Certificate // for every other name; nil when there are no certificates
-	names map[string]*tls.Certificate
+	names nameTable[*tls.Certificate]
 }
 
-// newCertificates loads the certificates. Of two for one name the earlier wins;
-// the first is also for every name that none is for.
-func newCertificates(c TLSConfig, pairs []keyPair, log *slog.Logger) (*certificates, error) {
-	cs := &certificates{log: log, minVersion: tlsVersions[c.MinVersion]}
+// newCertificates loads the certificates. The first is also for every name that none
+// is for. a obtains others, which beat the first for their names; it may be nil.
+func newCertificates(c TLSConfig, pairs []keyPair, a *acme, log *slog.Logger) (*certificates, error) {
+	cs := &certificates{log: log, minVersion: tlsVersions[c.MinVersion], acme: a}
 	for _, p := range pairs {
 		e := &certEntry{keyPair: p}
 		e.stamp = stampOf(p)
@@ -81,12 +80,58 @@ func newCertificates(c TLSConfig, pairs []keyPair, log *slog.Logger) (*certifica
 	return cs, nil
 }
 
+// openCertificates returns those of a checked configuration, or nil when nothing
+// speaks TLS.
+func openCertificates(c Config, endpoints []endpoint, log *slog.Logger) (*certificates, error) {
+	if !c.speaksTLS() {
+		return nil, nil
+	}
+	var a *acme
+	if len(c.Server.TLS.Domains) > 0 {
+		var err error
+		if a, err = newACME(c.Server.TLS, listenPort(endpoints, false), listenPort(endpoints, true), log); err != nil {
+			return nil, err
+		}
+	}
+	cs, err := newCertificates(c.Server.TLS, keyPairs(c), a, log)
+	if err != nil && a != nil {
+		a.close()
+	}
+	return cs, err
+}
+
+// tcpConfig returns what listeners for TLS over TCP need.
+func (c *certificates) tcpConfig() *tls.Config {
+	protos := []string{"h2", "http/1.1"}
+	if c.acme != nil {
+		protos = append(protos, acmeProtocol)
+	}
+	return c.tlsConfig(protos...)
+}
+
+// run takes up changed files and keeps certificates obtained, until ctx ends.
+func (c *certificates) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if c.acme != nil {
+		wg.Go(func() { c.acme.run(ctx) })
+	}
+	c.watch(ctx)
+}
+
+// close is for certificates that run was not called for. They may be nil.
+func (c *certificates) close() {
+	if c != nil && c.acme != nil {
+		c.acme.close()
+	}
+}
+
 // tlsConfig returns what a listener needs. protos is what it speaks, best first
 // (ALPN, RFC 7301).
 func (c *certificates) tlsConfig(protos ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion:     c.minVersion,
-		NextProtos:     append(protos, c.protocols...),
+		NextProtos:     protos,
 		GetCertificate: c.GetCertificate,
 	}
 }
@@ -96,38 +141,43 @@ var errNoCertificate = errors.New("server: no certificate")
 
 // GetCertificate is for tls.Config.
 func (c *certificates) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if cert := c.current.Load().find(hello.ServerName); cert != nil {
+	if c.acme != nil && isChallenge(hello) {
+		return c.acme.config.GetCertificate(hello)
+	}
+	files := c.current.Load()
+	if cert := files.find(hello.ServerName); cert != nil {
 		return cert, nil
 	}
-	return nil, errNoCertificate
-}
-
-// find returns the certificate for a name: that of the name, of a wildcard, or
-// the first.
-func (x *certIndex) find(name string) *tls.Certificate {
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	if cert := x.names[name]; cert != nil {
-		return cert
-	}
-	if _, parent, ok := strings.Cut(name, "."); ok {
-		if cert := x.names["*."+parent]; cert != nil {
-			return cert
+	if c.acme != nil && (files.first == nil || c.acme.manages(hello.ServerName)) {
+		if cert, err := c.acme.config.GetCertificate(hello); err == nil || files.first == nil {
+			return cert, err
 		}
 	}
-	return x.first
+	if files.first == nil {
+		return nil, errNoCertificate
+	}
+	return files.first, nil
+}
+
+// find returns the certificate for a name, or nil.
+func (x *certIndex) find(sni string) *tls.Certificate {
+	name, ok := hostName(sni)
+	if !ok {
+		return nil
+	}
+	cert, _ := x.names.find(name)
+	return cert
 }
 
 // indexLocked makes the index anew.
 func (c *certificates) indexLocked() {
-	x := &certIndex{names: map[string]*tls.Certificate{}}
+	x := new(certIndex)
 	for _, e := range c.entries {
 		if x.first == nil {
 			x.first = e.loaded
 		}
 		for _, name := range e.names {
-			if x.names[name] == nil {
-				x.names[name] = e.loaded
-			}
+			x.names.set(name, e.loaded)
 		}
 	}
 	c.current.Store(x)

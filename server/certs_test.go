@@ -63,7 +63,7 @@ func shown(t *testing.T, c *certificates, sni string) string {
 func newCerts(t *testing.T, pairs ...keyPair) (*certificates, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
-	c, err := newCertificates(defaultTLS(), pairs, slog.New(slog.NewTextHandler(log, nil)))
+	c, err := newCertificates(defaultTLS(), pairs, nil, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,16 +72,16 @@ func newCerts(t *testing.T, pairs ...keyPair) (*certificates, *bytes.Buffer) {
 
 func TestCertificateIsChosenByName(t *testing.T) {
 	var pairs []keyPair
-	for _, names := range [][]string{nil, {"a.example", "www.a.example"}, {"*.b.example"}, {"x.b.example"}, {"a.example"}} {
+	for _, names := range [][]string{nil, {"a.example", "www.a.example"}, {"*.b.example"}, {"x.b.example"}} {
 		p := newKeyPair(t, t.TempDir(), strings.Join(append([]string{"for"}, names...), " "))
 		p.names = names
 		pairs = append(pairs, p)
 	}
 	c, _ := newCerts(t, pairs...)
 	for sni, want := range map[string]string{
-		"": "for", "other.example": "for", "b.example": "for", "x.y.b.example": "for", "example": "for", "*.example": "for",
+		"": "for", "other.example": "for", "b.example": "for", "x.y.b.example": "for *.b.example", "example": "for", "*.example": "for", "a..b": "for",
 		"a.example": "for a.example www.a.example", "A.Example.": "for a.example www.a.example", "www.a.example": "for a.example www.a.example",
-		"y.b.example": "for *.b.example", "x.b.example": "for x.b.example", ".b.example": "for *.b.example",
+		"y.b.example": "for *.b.example", "x.b.example": "for x.b.example", ".b.example": "for",
 	} {
 		if got := shown(t, c, sni); got != want {
 			t.Errorf("%q gets the certificate %q, want %q", sni, got, want)
@@ -167,7 +167,7 @@ func TestKeyPairErrorsNameTheKey(t *testing.T) {
 		{file("broken.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), good.key, "server.tls.cert: "},
 	} {
 		var k checks
-		k.keyPair("server.tls.cert", test.cert, "server.tls.key", test.key)
+		k.keyPair("server.tls.cert", test.cert, "server.tls.key", test.key, nil)
 		if got := errText(k); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("cert %q, key %q: %q, want %q", test.cert, test.key, got, test.want)
 		}

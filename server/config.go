@@ -21,9 +21,9 @@ type Config struct {
 
 // ServerConfig is [server]: the listener, the site and what limits them.
 type ServerConfig struct {
-	// Listen is the address of the HTTP listener, "host:port". An empty host
-	// means every address of the machine, port 0 a free one.
-	Listen string `toml:"listen"`
+	// Listen are the addresses of the listeners, at least one. They speak TLS
+	// when there is a certificate, unless TLS has addresses of its own.
+	Listen Addresses `toml:"listen"`
 	// DocumentRoot is the directory that is served; beside other sites, for host
 	// names that are no site's, without sockets. A relative path in a
 	// configuration file starts at that file's directory. Empty, beside other
@@ -264,7 +264,7 @@ const (
 func DefaultConfig() Config {
 	return Config{
 		Server: ServerConfig{
-			Listen:         "0.0.0.0:8080",
+			Listen:         Addresses{"0.0.0.0:8080"},
 			DocumentRoot:   ".",
 			ResolveRoot:    true,
 			IndexFiles:     []string{"index.php", "index.html"},

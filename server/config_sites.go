@@ -126,7 +126,7 @@ func (k *checks) sites(c Config) {
 			k.websocketFiles(key+".websocket_files", own.Server)
 		}
 		k.origins(key+".websocket.allowed_origins", s.WebSocket.AllowedOrigins)
-		k.keyPair(key+".tls.cert", s.TLS.Cert, key+".tls.key", s.TLS.Key)
+		k.keyPair(key+".tls.cert", s.TLS.Cert, key+".tls.key", s.TLS.Key, c.roots())
 	}
 }
 

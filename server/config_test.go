@@ -67,11 +67,11 @@ func TestValidateNamesTheKey(t *testing.T) {
 		key, text string // text is part of what is said
 		spoil     func(c *Config)
 	}{
-		{"server.listen", "8080", func(c *Config) { c.Server.Listen = "8080" }},
-		{"server.listen", "port", func(c *Config) { c.Server.Listen = ":http" }},
-		{"server.listen", "port", func(c *Config) { c.Server.Listen = "127.0.0.1:65536" }},
-		{"server.listen", "host", func(c *Config) { c.Server.Listen = "http://localhost:80" }},
-		{"server.listen", "host", func(c *Config) { c.Server.Listen = "a b:80" }},
+		{"server.listen", "8080", func(c *Config) { c.Server.Listen = Addresses{"8080"} }},
+		{"server.listen", "port", func(c *Config) { c.Server.Listen = Addresses{":http"} }},
+		{"server.listen", "port", func(c *Config) { c.Server.Listen = Addresses{"127.0.0.1:65536"} }},
+		{"server.listen", "host", func(c *Config) { c.Server.Listen = Addresses{"http://localhost:80"} }},
+		{"server.listen", "host", func(c *Config) { c.Server.Listen = Addresses{"a b:80"} }},
 		{"server.document_root", "does not exist", func(c *Config) { c.Server.DocumentRoot = missing }},
 		{"server.document_root", "not a directory", func(c *Config) { c.Server.DocumentRoot = file }},
 		{"server.document_root", "is empty", func(c *Config) { c.Server.DocumentRoot = "" }},
@@ -173,9 +173,9 @@ func TestValidateNamesTheKey(t *testing.T) {
 
 func TestValidateAcceptsWhatIsAllowed(t *testing.T) {
 	for name, change := range map[string]func(c *Config){
-		"every address":         func(c *Config) { c.Server.Listen = ":0" },
-		"IPv6":                  func(c *Config) { c.Server.Listen = "[::1]:80" },
-		"a host name":           func(c *Config) { c.Server.Listen = "localhost:80" },
+		"every address":         func(c *Config) { c.Server.Listen = Addresses{":0"} },
+		"IPv6":                  func(c *Config) { c.Server.Listen = Addresses{"[::1]:80"} },
+		"a host name":           func(c *Config) { c.Server.Listen = Addresses{"localhost:80"} },
 		"no fallback":           func(c *Config) { c.Server.Fallback = nil },
 		"a status at the end":   func(c *Config) { c.Server.Fallback = []string{"$uri", "$uri/", "=404"} },
 		"$uri with a suffix":    func(c *Config) { c.Server.Fallback = []string{"$uri.html", "/app$uri"} },
@@ -212,7 +212,7 @@ func TestValidateAcceptsWhatIsAllowed(t *testing.T) {
 
 func TestValidateTellsAllMistakes(t *testing.T) {
 	c := goodConfig(t)
-	c.Server.Listen, c.Server.Static.HiddenFiles, c.PHP.SAPIName = "", "", ""
+	c.Server.Listen, c.Server.Static.HiddenFiles, c.PHP.SAPIName = nil, "", ""
 	if got := strings.Count(c.Validate().Error(), "\n") + 1; got != 3 {
 		t.Errorf("Validate tells %d mistakes, want 3:\n%v", got, c.Validate())
 	}

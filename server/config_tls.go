@@ -2,7 +2,15 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"net/mail"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 )
 
 // TLSConfig is [server.tls]: certificates, and what speaks TLS.
@@ -14,27 +22,70 @@ type TLSConfig struct {
 	Cert string `toml:"cert"`
 	// Key is the file of Cert's private key, PEM, not encrypted.
 	Key string `toml:"key"`
+	// Listen are the addresses of listeners for TLS; those of ServerConfig.Listen
+	// are then for plain HTTP. Empty means that ServerConfig.Listen speaks TLS
+	// when there is a certificate.
+	Listen Addresses `toml:"listen"`
+	// RedirectHTTP answers every request for plain HTTP with a redirect to TLS.
+	RedirectHTTP bool `toml:"redirect_http"`
+	// RedirectPort is the port that clients reach TLS at. Zero means that of the
+	// first address of Listen.
+	RedirectPort int `toml:"redirect_port"`
 	// MinVersion is the oldest version of TLS that is spoken: "1.2" or "1.3".
 	MinVersion string `toml:"min_version"`
-}
 
-// Enabled reports whether anything speaks TLS.
-func (c TLSConfig) Enabled() bool { return c.Cert != "" || c.Key != "" }
+	// Domains are the names for which certificates are obtained by ACME (RFC
+	// 8555), one each. Empty means none.
+	Domains []string `toml:"domains"`
+	// Email is where the authority writes to. Empty means that it does not.
+	Email string `toml:"email"`
+	// CacheDir keeps the ACME account, certificates and keys. It is made when it
+	// is not there, for this user only. A relative path in a configuration file
+	// starts at that file's directory.
+	CacheDir string `toml:"cache_dir"`
+	// Staging asks Let's Encrypt's test authority, which no browser trusts.
+	Staging bool `toml:"staging"`
+	// ACMEDirectory is the URL of another authority's directory. Empty means
+	// Let's Encrypt.
+	ACMEDirectory string `toml:"acme_directory"`
+	// ACMECA is a file of the roots, PEM, that the connection to ACMEDirectory is
+	// checked with. Empty means the system's.
+	ACMECA string `toml:"acme_ca"`
+}
 
 func defaultTLS() TLSConfig {
-	return TLSConfig{MinVersion: "1.2"}
+	return TLSConfig{MinVersion: "1.2", CacheDir: "certs"}
 }
+
+// speaksTLS reports whether there is a certificate or will be one.
+func (c Config) speaksTLS() bool { return len(keyPairs(c)) > 0 || len(c.Server.TLS.Domains) > 0 }
 
 // tlsVersions are the values of TLSConfig.MinVersion.
 var tlsVersions = map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}
 
-func (k *checks) tls(c TLSConfig) {
-	k.keyPair("server.tls.cert", c.Cert, "server.tls.key", c.Key)
-	k.oneOf("server.tls.min_version", c.MinVersion, "1.2", "1.3")
+func (k *checks) tls(c Config) {
+	t := c.Server.TLS
+	k.keyPair("server.tls.cert", t.Cert, "server.tls.key", t.Key, c.roots())
+	k.oneOf("server.tls.min_version", t.MinVersion, "1.2", "1.3")
+	k.addresses("server.tls.listen", t.Listen)
+	switch {
+	case len(t.Listen) > 0 && !c.speaksTLS() && t.Key == "":
+		k.add("server.tls.listen", "needs a certificate: set cert and key, or domains")
+	case t.RedirectHTTP && len(t.Listen) == 0:
+		k.add("server.tls.redirect_http", "there is no plain listener to redirect from; set listen in [server.tls]")
+	}
+	if t.RedirectPort > 65535 {
+		k.add("server.tls.redirect_port", "%d is not a port", t.RedirectPort)
+	}
+	if len(t.Domains) > 0 {
+		k.acme(t)
+		k.private("server.tls.cache_dir", t.CacheDir, c.roots())
+	}
 }
 
-// keyPair checks the files of a certificate, both of which may be empty.
-func (k *checks) keyPair(certKey, cert, keyKey, key string) {
+// keyPair checks the files of a certificate, both of which may be empty. roots are
+// the directories that are served.
+func (k *checks) keyPair(certKey, cert, keyKey, key string, roots []string) {
 	switch {
 	case cert == "" && key == "":
 		return
@@ -47,11 +98,89 @@ func (k *checks) keyPair(certKey, cert, keyKey, key string) {
 	}
 	_, err := loadKeyPair(cert, key)
 	var bad *keyPairError
-	if errors.As(err, &bad) {
-		at := certKey
-		if bad.key {
-			at = keyKey
-		}
-		k.add(at, "%s", bad.text)
+	switch {
+	case errors.As(err, &bad) && bad.key:
+		k.add(keyKey, "%s", bad.text)
+	case errors.As(err, &bad):
+		k.add(certKey, "%s", bad.text)
+	default:
+		k.private(keyKey, key, roots)
 	}
+}
+
+// roots are the directories that are served.
+func (c Config) roots() []string {
+	roots := []string{c.Server.DocumentRoot}
+	for _, s := range c.Sites {
+		roots = append(roots, s.Root)
+	}
+	return slices.DeleteFunc(roots, func(root string) bool { return root == "" })
+}
+
+// private checks that a file or directory of secrets is not below a directory that
+// is served.
+func (k *checks) private(key, path string, roots []string) {
+	if path == "" {
+		return
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return // without a current directory nothing relative can be opened
+	}
+	for _, root := range roots {
+		if root, err = filepath.Abs(root); err != nil {
+			return
+		}
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+			k.add(key, "%q is below the document root, where everybody can fetch it; put it elsewhere", path)
+			return
+		}
+	}
+}
+
+func (k *checks) acme(t TLSConfig) {
+	for _, name := range t.Domains {
+		switch {
+		case strings.HasPrefix(name, "*."):
+			k.add("server.tls.domains", "%q is a wildcard, for which authorities ask a DNS record; get that certificate by another program and name it in cert and key", name)
+		case !domainName.MatchString(name) || len(name) > 253:
+			k.add("server.tls.domains", `%q is not a domain name such as "www.example.com"; write others than ASCII as xn--…`, name)
+		}
+	}
+	if addr, err := mail.ParseAddress(t.Email); t.Email != "" && (err != nil || addr.Address != t.Email) {
+		k.add("server.tls.email", `%q is not an address such as "admin@example.com"`, t.Email)
+	}
+	if t.CacheDir == "" {
+		k.add("server.tls.cache_dir", "is empty; name a directory for certificates and keys")
+	}
+	if t.ACMEDirectory != "" {
+		if u, err := url.Parse(t.ACMEDirectory); err != nil || u.Scheme != "https" || u.Host == "" {
+			k.add("server.tls.acme_directory", `%q is not a URL such as "https://acme.example/directory"`, t.ACMEDirectory)
+		}
+		if t.Staging {
+			k.add("server.tls.staging", "is for Let's Encrypt, and acme_directory names another authority; remove one of them")
+		}
+	}
+	if t.ACMECA != "" {
+		if _, err := loadRoots(t.ACMECA); err != nil {
+			k.add("server.tls.acme_ca", "%v", err)
+		}
+	}
+}
+
+// domainName is a name of at least two labels (RFC 1035 §2.3.1, and digits first
+// as in RFC 1123 §2.1), the last not all digits.
+var domainName = regexp.MustCompile(`(?i)^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// loadRoots reads a file of certificates.
+func loadRoots(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, errors.New(file + " has no certificate in PEM")
+	}
+	return roots, nil
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // ServeHTTP answers one request. The checks come in this order: the path is sound,
-// the server's own endpoints, the host name is sound and trusted and has a site,
-// hidden paths, WebSocket upgrades, the fallback list.
+// the server's own endpoints, ACME challenges, the host name is sound and trusted
+// and has a site, the redirect to TLS, hidden paths, WebSocket upgrades, the
+// fallback list.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	w := responses.Get().(*response)
@@ -72,10 +73,16 @@ func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
 			return by
 		}
 	}
+	if s.certs != nil && s.certs.acme.answer(w, r) {
+		return handlerACME
+	}
 	site, status := s.siteOf(r)
 	if site == nil {
 		w.fail(status)
 		return handlerError
+	}
+	if s.redirect.applies(r, path) {
+		return s.redirect.answer(w, r, t.uri)
 	}
 	return site.answer(w, r, &visit{id: s.requestID(r), target: t, path: path}, now)
 }

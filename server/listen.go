@@ -1,31 +1,14 @@
 package server
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
-
-// listen opens the TCP listener. Its errors say what to do.
-func listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: another program has this port: stop it, or choose another with [server] listen", addr)
-	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("listen on %s: not permitted: ports below 1024 need root or CAP_NET_BIND_SERVICE; or choose another with [server] listen", addr)
-	case err != nil:
-		return nil, fmt.Errorf("listen on %s: %w", addr, err)
-	}
-	return l, nil
-}
 
 // newHTTPServer returns the net/http side of the server.
 func newHTTPServer(c ServerConfig, h http.Handler, trusted proxies, log *slog.Logger) *http.Server {

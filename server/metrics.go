@@ -26,10 +26,11 @@ const (
 	handlerWebSocket
 	handlerHealth
 	handlerMetrics
+	handlerACME
 	handlers
 )
 
-var handlerNames = [handlers]string{"error", "php", "static", "websocket", "health", "metrics"}
+var handlerNames = [handlers]string{"error", "php", "static", "websocket", "health", "metrics", "acme"}
 
 // Values of the label "stage" of ephpm_http_timeouts_total.
 const (

@@ -1,10 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -16,13 +16,14 @@ import (
 	"ephpm/websocket"
 )
 
-// A Server is the whole front of one configuration: its listener, its sites and
+// A Server is the whole front of one configuration: its listeners, its sites and
 // the pool of PHP workers. Run it once; ServeHTTP may be called from any
 // goroutine.
 type Server struct {
 	config      Config
 	log         *slog.Logger
-	listener    net.Listener
+	endpoints   []endpoint
+	redirect    *tlsRedirect  // nil when plain HTTP is answered
 	certs       *certificates // nil when nothing speaks TLS
 	pool        workers
 	shedder     *shedder // nil when nothing is shed
@@ -46,23 +47,32 @@ type workers interface {
 	Reload(ctx context.Context) error
 }
 
-// New opens the listener and starts the workers of a configuration that Validate
+// New opens the listeners and starts the workers of a configuration that Validate
 // accepted. Clients wait until Run, which must follow and ends both.
 func New(c Config, log *slog.Logger) (*Server, error) {
-	l, err := listen(c.Server.Listen) // first: a port that is taken is told at once
+	endpoints, err := listenAll(c) // first: a port that is taken is told at once
 	if err != nil {
+		return nil, err
+	}
+	certs, err := openCertificates(c, endpoints, log)
+	if err != nil {
+		closeAll(endpoints)
 		return nil, err
 	}
 	s, err := newWithPHP(c, log)
 	if err != nil {
-		_ = l.Close() // nobody was served
+		certs.close()
+		closeAll(endpoints)
 		return nil, err
 	}
-	s.listener = l
+	s.endpoints, s.certs = endpoints, certs
+	if t := c.Server.TLS; t.RedirectHTTP {
+		s.redirect = newTLSRedirect(cmp.Or(t.RedirectPort, listenPort(endpoints, true)))
+	}
 	return s, nil
 }
 
-// newWithPHP is New without the listener.
+// newWithPHP is New without listeners and certificates.
 func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 	have := thisMachine()
 	least, most := have.workers(c.PHP)
@@ -108,13 +118,6 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 // newServer makes what surrounds the pool.
 func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	s := &Server{config: c, log: log, pool: pool, ids: newIDs(), loop: websocket.NewLoop(), proxies: newProxies(c.Server.Security)}
-	if pairs := keyPairs(c); len(pairs) > 0 || c.Server.TLS.Enabled() {
-		certs, err := newCertificates(c.Server.TLS, pairs, log)
-		if err != nil {
-			return nil, err
-		}
-		s.certs = certs
-	}
 	if c.Server.Metrics.Enabled {
 		s.metrics, s.metricsPath = newMetrics(log), c.Server.Metrics.Path
 	}
@@ -171,31 +174,29 @@ func closePool(p workers) {
 // closed, requests in flight answered, sockets closed with 1001 and their
 // disconnect events run, workers ended. What is not done when the configured time
 // is over is cut. It returns when everything ended, nil if it was asked to stop.
-func (s *Server) Run(ctx context.Context) error { return s.serve(ctx, s.listener) }
+func (s *Server) Run(ctx context.Context) error { return s.serve(ctx, s.endpoints) }
 
-// serve is Run with a listener.
-func (s *Server) serve(ctx context.Context, l net.Listener) error {
+// serve is Run with listeners.
+func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 	hs := newHTTPServer(s.config.Server, s, s.proxies, s.log)
-	ended := make(chan error, 1)
+	ended := make(chan error, len(endpoints))
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	if s.certs == nil {
-		wg.Go(func() { ended <- hs.Serve(l) }) // until stop
-		s.log.Info("HTTP listening", "addr", l.Addr().String())
-	} else {
-		watch, cancel := context.WithCancel(ctx)
-		defer cancel()
-		wg.Go(func() { s.certs.watch(watch) })
-		hs.TLSConfig = s.certs.tlsConfig("h2", "http/1.1")
-		wg.Go(func() { ended <- hs.ServeTLS(websocket.Parkable(l), "", "") }) // until stop
-		s.log.Info("HTTPS listening", "addr", l.Addr().String())
+	defer cancel()
+	if s.certs != nil {
+		hs.TLSConfig = s.certs.tcpConfig()
+		wg.Go(func() { s.certs.run(background) })
+	}
+	for _, e := range endpoints {
+		s.log.Info(e.String()+" listening", "addr", e.Addr().String())
+		wg.Go(func() { ended <- e.serve(hs) }) // until stop
 	}
 
 	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-ended:
-		err = fmt.Errorf("accept on %s: %w", l.Addr(), err)
 	}
 	s.stop(hs)
 	return err
@@ -213,7 +214,7 @@ func (s *Server) stop(hs *http.Server) {
 	wg.Go(func() {
 		if err := hs.Shutdown(ctx); err != nil {
 			s.log.Warn("cut the requests that were still running", "err", err)
-			_ = hs.Close() // its listener is closed already
+			_ = hs.Close() // its listeners are closed already
 		}
 	})
 	s.sites.shutdown(ctx)

@@ -22,13 +22,13 @@ import (
 // returns what serve returned.
 func start(t *testing.T, s *Server) (addr net.Addr, stop func() error) {
 	t.Helper()
-	l, err := listen("127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(ctx, l) }()
+	go func() { ended <- s.serve(ctx, []endpoint{{Listener: l}}) }()
 	return l.Addr(), func() error {
 		cancel()
 		select {
@@ -169,7 +169,7 @@ func TestOccupiedPortIsOneClearLine(t *testing.T) {
 	}
 	defer l.Close()
 	c := DefaultConfig()
-	c.Server.Listen, c.Server.DocumentRoot = l.Addr().String(), files(t)
+	c.Server.Listen, c.Server.DocumentRoot = Addresses{l.Addr().String()}, files(t)
 	var log syncBuffer
 	_, err = New(c, slog.New(slog.NewTextHandler(&log, nil)))
 	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "listen") || strings.Contains(err.Error(), "\n") {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -35,6 +34,7 @@ func (c Config) Validate() error {
 	var k checks
 	k.noNegatives("", reflect.ValueOf(c))
 	k.server(c)
+	k.tls(c)
 	k.webSocket(c.Server)
 	k.php(c.PHP)
 	k.sites(c)
@@ -104,7 +104,10 @@ func (k *checks) noNegatives(key string, v reflect.Value) {
 
 func (k *checks) server(c Config) {
 	s := c.Server
-	k.listen(s.Listen)
+	if len(s.Listen) == 0 {
+		k.add("server.listen", `is empty; want an address such as ":8080"`)
+	}
+	k.addresses("server.listen", s.Listen)
 	if s.DocumentRoot != "" || !c.hasSites() {
 		k.root("server.document_root", s.DocumentRoot, ", in the file or with -d")
 	}
@@ -120,26 +123,11 @@ func (k *checks) server(c Config) {
 		k.add("server.static.cache_control", "%q cannot be sent as a header", s.Static.CacheControl)
 	}
 	k.sendfile(s.Sendfile.Roots)
-	k.tls(s.TLS)
 	k.security(s.Security)
 	k.oneOf("server.static.hidden_files", s.Static.HiddenFiles, HiddenDeny, HiddenIgnore, HiddenAllow)
 	k.oneOf("server.logging.level", s.Logging.Level, "debug", "info", "warn", "error")
 	if p := s.Metrics.Path; !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#% ") {
 		k.add("server.metrics.path", `%q is not a plain URL path such as "/metrics"`, p)
-	}
-}
-
-func (k *checks) listen(addr string) {
-	const key = "server.listen"
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		k.add(key, `%q is not an address such as "0.0.0.0:8080", "[::1]:8080" or ":8080"`, addr)
-		return
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strings.HasPrefix(port, "+") {
-		k.add(key, "%q is not a port; want a number from 0 to 65535, 0 for a free one", port)
-	} else if strings.ContainsAny(host, "/ ") {
-		k.add(key, `%q is not a host; want an address and a port such as "0.0.0.0:%d"`, host, n)
 	}
 }
 

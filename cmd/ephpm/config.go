@@ -186,7 +186,10 @@ func (l *loader) applyList(name string, place reflect.Value, e *entry, file stri
 // server serves the same from wherever it is started.
 func (l *loader) resolve(dir string) {
 	c := &l.config
-	paths := []*string{&c.Server.DocumentRoot, &c.Server.PIDFile, &c.Server.TLS.Cert, &c.Server.TLS.Key, &c.PHP.INIFile}
+	paths := []*string{
+		&c.Server.DocumentRoot, &c.Server.PIDFile, &c.Server.TLS.Cert, &c.Server.TLS.Key, &c.Server.TLS.CacheDir,
+		&c.Server.TLS.ACMECA, &c.PHP.INIFile,
+	}
 	for i := range c.Sites {
 		s := &c.Sites[i]
 		paths = append(paths, &s.Root, &s.TLS.Cert, &s.TLS.Key)
@@ -200,7 +203,7 @@ func (l *loader) resolve(dir string) {
 
 func (l *loader) readFlags(r request) {
 	if r.listen != "" {
-		l.config.Server.Listen = r.listen
+		l.config.Server.Listen = server.Addresses{r.listen}
 		l.from("server.listen", "-l")
 	}
 	if r.root != "" {

@@ -49,7 +49,7 @@ header_read = "1500ms"
 		what      string
 		got, want any
 	}{
-		{"listen of the flag", c.Server.Listen, "127.0.0.1:3"},
+		{"listen of the flag", c.Server.Listen.String(), "127.0.0.1:3"},
 		{"idle of the environment", c.Server.Timeouts.Idle, server.Duration(22 * time.Second)},
 		{"header_read of the file", c.Server.Timeouts.HeaderRead, server.Duration(1500 * time.Millisecond)},
 		{"request by default", c.Server.Timeouts.Request, server.Duration(300 * time.Second)},
@@ -59,7 +59,7 @@ header_read = "1500ms"
 			t.Errorf("%s = %v, want %v", test.what, test.got, test.want)
 		}
 	}
-	if c := mustLoad(t, request{environ: env}); c.Server.Listen != "127.0.0.1:2" {
+	if c := mustLoad(t, request{environ: env}); c.Server.Listen.String() != "127.0.0.1:2" {
 		t.Errorf("listen of the environment = %q", c.Server.Listen)
 	}
 }

@@ -78,6 +78,10 @@ func unknownVariable(key string, s settings) error {
 func setText(place reflect.Value, text string) error {
 	_, own := asUnmarshaler(place)
 	switch kind := place.Kind(); {
+	case kind == reflect.Slice && own:
+		if list, err := parseList(text); err == nil {
+			return set(place, list)
+		}
 	case kind == reflect.Slice:
 		list, err := parseList(text)
 		if err != nil {

@@ -38,7 +38,7 @@ func TestEnvironmentReadsEveryKind(t *testing.T) {
 		t.Fatalf("notes %q, mistakes %v", notes, mistakes)
 	}
 	want := server.DefaultConfig()
-	want.Server.Listen = ":81"
+	want.Server.Listen = server.Addresses{":81"}
 	want.Server.WebSocket.Enabled = false
 	want.Server.WebSocket.SendQueue = 7
 	want.Server.WebSocket.SendWait = 250e6
