@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -246,4 +247,53 @@ func TestTLSConfigurationErrors(t *testing.T) {
 		writeFiles(t, where, map[string]string{"ephpm.toml": "[server.tls]\n" + toml})
 		wantOneLine(t, command{Dir: where, Args: []string{"serve", "-d", ".", "-l", "127.0.0.1:0"}}, "^error: "+want)
 	}
+}
+
+func TestSitesHaveTheirOwnCertificates(t *testing.T) {
+	t.Parallel()
+	ca, dirs := newAuthority(t), map[string]string{}
+	toml := ""
+	for _, name := range []string{"default.test", "a.test", "wild.test"} {
+		dirs[name] = t.TempDir()
+		ca.issue(dirs[name], name)
+		toml += siteTOML(t, name, dirs[name])
+	}
+	a := startApp(t, appOptions{TOML: toml})
+	for sni, want := range map[string]string{
+		"a.test": "a.test", "A.test": "a.test", "x.wild.test": "wild.test", "other.test": "default.test", "": "default.test",
+	} {
+		conn, err := tls.Dial("tcp", a.Addr, &tls.Config{ServerName: sni, InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; got != want {
+			t.Errorf("%q gets the certificate of %s, want %s", sni, got, want)
+		}
+		_ = conn.Close() // it was only opened
+	}
+	for _, p := range []*http.Protocols{http1, http2} {
+		c := ca.client(p)
+		c.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, a.Addr)
+		}
+		if resp, body := visitWith(t, c, "https://a.test/"); resp.StatusCode != 200 || body != "a.test" {
+			t.Errorf("%s: %s %q, want the page of a.test", resp.Proto, resp.Status, body)
+		}
+	}
+}
+
+// siteTOML makes a site of its own certificate. The first also is the server's.
+func siteTOML(t *testing.T, name, dir string) string {
+	t.Helper()
+	root := t.TempDir()
+	writeFiles(t, root, map[string]string{"index.php": `<?php echo "` + name + `";`})
+	if name == "default.test" {
+		return tlsIn(dir)
+	}
+	names := fmt.Sprintf("%q", name)
+	if name == "wild.test" {
+		names += `, "*.wild.test"`
+	}
+	return fmt.Sprintf("[[site]]\nnames = [%s]\nroot = %q\ntls.cert = %q\ntls.key = %q\n",
+		names, root, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
 }
