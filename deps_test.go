@@ -63,8 +63,9 @@ var rows = map[string]row{
 		std:     []string{"net"},
 	},
 	"e2e": {
-		modules: []string{"github.com/coder/websocket", "github.com/chromedp"},
-		std:     []string{"net", "os/exec"},
+		modules:     []string{"github.com/coder/websocket", "github.com/chromedp"},
+		testModules: []string{"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns"},
+		std:         []string{"net", "os/exec"},
 	},
 	"bench": {std: []string{"net", "os/exec"}}, // starts the built binary and others to compare
 	".":     {},                                // this test
