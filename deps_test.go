@@ -39,6 +39,8 @@ var rows = map[string]row{
 		modules: []string{
 			"github.com/prometheus/client_golang", "github.com/quic-go/quic-go",
 			"github.com/caddyserver/certmagic", "go.uber.org/zap", // ACME, and what it logs by
+			"github.com/pires/go-proxyproto", // the two formats of the PROXY protocol
+			"golang.org/x/sys",               // how much of an answer the kernel still has
 		},
 		std:         []string{"net"},
 		testModules: []string{"github.com/coder/websocket"},

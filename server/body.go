@@ -51,9 +51,10 @@ func (b *body) close() {
 }
 
 // read reads the body of r, at most limit bytes (0: any number). The client may
-// pause for stall (0: for ever), which answer started counting. After an error
-// the deadline stays: the connection is to be closed.
-func (b *body) read(w http.ResponseWriter, r *http.Request, limit int64, stall time.Duration) error {
+// pause for stall (0: for ever), which answer started counting, and over that time
+// be no slower than rate bytes a second. After an error the deadline stays: the
+// connection is to be closed.
+func (b *body) read(w http.ResponseWriter, r *http.Request, limit int64, stall time.Duration, rate int64) error {
 	b.length = -1
 	if r.ContentLength == 0 {
 		if len(r.Header["Content-Length"]) != 0 {
@@ -67,7 +68,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request, limit int64, stall t
 	if b.buf == nil {
 		b.buf = make([]byte, inMemory)
 	}
-	in := &incoming{src: r.Body, control: http.NewResponseController(w), limit: limit, stall: stall}
+	in := &incoming{src: r.Body, control: http.NewResponseController(w), limit: limit, stall: stall, rate: rate}
 	n, err := in.fill(b.buf)
 	if err == nil {
 		b.length, err = b.spool(in, n)
@@ -141,7 +142,11 @@ type incoming struct {
 	control *http.ResponseController
 	limit   int64
 	stall   time.Duration
+	rate    int64 // bytes a second
 	n       int64
+
+	since time.Time // rate is looked at from here, when n was
+	had   int64
 }
 
 // fill reads until p is full or the body ends, which is io.EOF.
@@ -159,9 +164,25 @@ func (in *incoming) fill(p []byte) (int, error) {
 			return n, &readError{err}
 		}
 		if in.stall > 0 {
+			now := time.Now()
+			if in.tooSlow(now) {
+				return n, &readError{os.ErrDeadlineExceeded}
+			}
 			// A connection without deadlines, in a test, is read without.
-			_ = in.control.SetReadDeadline(time.Now().Add(in.stall))
+			_ = in.control.SetReadDeadline(now.Add(in.stall))
 		}
 	}
 	return len(p), nil
+}
+
+// tooSlow reports whether the client sent less than rate for as long as it may
+// pause.
+func (in *incoming) tooSlow(now time.Time) bool {
+	d := now.Sub(in.since)
+	if !in.since.IsZero() && d < in.stall {
+		return false
+	}
+	slow := !in.since.IsZero() && float64(in.n-in.had) < float64(in.rate)*d.Seconds()
+	in.since, in.had = now, in.n
+	return slow
 }

@@ -24,6 +24,10 @@ type ServerConfig struct {
 	// Listen are the addresses of the listeners, at least one. They speak TLS
 	// when there is a certificate, unless TLS has addresses of its own.
 	Listen Addresses `toml:"listen"`
+	// ProxyProtocol lets trusted proxies say who the client is by the PROXY
+	// protocol, version 1 or 2: then each of their connections must begin with
+	// it, before TLS. Those of others are as without.
+	ProxyProtocol bool `toml:"proxy_protocol"`
 	// DocumentRoot is the directory that is served; beside other sites, for host
 	// names that are no site's, without sockets. A relative path in a
 	// configuration file starts at that file's directory. Empty, beside other
@@ -56,6 +60,7 @@ type ServerConfig struct {
 	Sendfile  SendfileConfig  `toml:"sendfile"`
 	Metrics   MetricsConfig   `toml:"metrics"`
 	Logging   LoggingConfig   `toml:"logging"`
+	Limits    LimitsConfig    `toml:"limits"`
 	Security  SecurityConfig  `toml:"security"`
 	WebSocket WebSocketConfig `toml:"websocket"`
 	TLS       TLSConfig       `toml:"tls"`
@@ -283,6 +288,7 @@ func DefaultConfig() Config {
 			},
 			TLS:      defaultTLS(),
 			Security: defaultSecurity(),
+			Limits:   defaultLimits(),
 			Static:   StaticConfig{HiddenFiles: HiddenDeny},
 			Metrics:  MetricsConfig{Path: "/metrics"},
 			Logging:  LoggingConfig{Level: "info"},

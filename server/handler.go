@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -12,24 +11,31 @@ import (
 	"time"
 )
 
-// ServeHTTP answers one request. The checks come in this order: the path is sound,
-// the server's own endpoints, ACME challenges, the host name is sound and trusted
-// and has a site, the redirect to TLS, hidden paths, WebSocket upgrades, the
-// fallback list.
+// ServeHTTP answers one request. The checks come in this order: limits of the
+// client, the path is sound, the server's own endpoints, ACME challenges, the host
+// name is sound and trusted and has a site, the redirect to TLS, hidden paths,
+// WebSocket upgrades, the fallback list.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	w := responses.Get().(*response)
-	*w = response{ResponseWriter: rw, old: !r.ProtoAtLeast(1, 1)}
+	*w = response{ResponseWriter: rw, old: !r.ProtoAtLeast(1, 1), shared: r.ProtoMajor > 1}
 	r = s.proxies.through(r)
 	s.metrics.begin()
 	defer s.metrics.end()
 
-	if stall := time.Duration(s.config.Server.Timeouts.Idle); r.ContentLength != 0 && stall > 0 {
+	stall := time.Duration(s.config.Server.Timeouts.Idle)
+	if w.shared {
+		w.stall = stall // no other stream tells that this one stands still
+	}
+	if r.ContentLength != 0 && stall > 0 {
 		// For whoever reads the body, and for net/http, which reads a little of
 		// what nobody read. It is lifted by body.read or the next request.
 		_ = http.NewResponseController(rw).SetReadDeadline(start.Add(stall))
 	}
-	by := s.answer(w, r, start)
+	by := handlerError
+	if !s.overLimit(w, r) {
+		by = s.answer(w, r, start)
+	}
 	s.metrics.answered(r.Method, w.status, by, start)
 	cut, hijacked := w.cut, w.status == http.StatusSwitchingProtocols
 	if !hijacked {
@@ -47,7 +53,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func abort(w http.ResponseWriter, r *http.Request) {
 	if !r.ProtoAtLeast(1, 1) {
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			if tcp, ok := conn.(*net.TCPConn); ok {
+			if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
 				_ = tcp.SetLinger(0) // closing resets the connection
 			}
 			_ = conn.Close() // nobody is told

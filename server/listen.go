@@ -2,17 +2,13 @@ package server
 
 import (
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
 // newHTTPServer returns the net/http side of the server.
-func newHTTPServer(c ServerConfig, h http.Handler, trusted proxies, log *slog.Logger) *http.Server {
-	conns := &fresh{conns: map[net.Conn]struct{}{}}
+func newHTTPServer(c ServerConfig, h http.Handler, conns *connections, trusted proxies, log *slog.Logger) *http.Server {
 	s := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: time.Duration(c.Timeouts.HeaderRead),
@@ -23,7 +19,7 @@ func newHTTPServer(c ServerConfig, h http.Handler, trusted proxies, log *slog.Lo
 		ConnState:      conns.track,
 		ErrorLog:       slog.NewLogLogger(httpLog{log.Handler()}, slog.LevelDebug),
 	}
-	s.RegisterOnShutdown(conns.close)
+	s.RegisterOnShutdown(conns.closeFresh)
 	return s
 }
 
@@ -47,39 +43,4 @@ func splitHostPort(s string) (host, port string) {
 		return s, "" // an IPv6 address without brackets
 	}
 	return s[:i], s[i+1:]
-}
-
-// fresh holds the connections that have not sent a byte. A browser opens such
-// in advance, and http.Server.Shutdown would wait five seconds for each.
-type fresh struct {
-	n     atomic.Int64 // len(conns), so that busy connections need no lock
-	mu    sync.Mutex   // guards the following
-	conns map[net.Conn]struct{}
-}
-
-// track is http.Server.ConnState.
-func (f *fresh) track(c net.Conn, state http.ConnState) {
-	if state == http.StateNew {
-		f.mu.Lock()
-		f.conns[c] = struct{}{}
-		f.n.Store(int64(len(f.conns)))
-		f.mu.Unlock()
-		return
-	}
-	if state == http.StateIdle || f.n.Load() == 0 {
-		return
-	}
-	f.mu.Lock()
-	delete(f.conns, c)
-	f.n.Store(int64(len(f.conns)))
-	f.mu.Unlock()
-}
-
-// close closes them.
-func (f *fresh) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for c := range f.conns {
-		_ = c.Close() // nothing was said on it
-	}
 }

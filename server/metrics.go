@@ -51,6 +51,12 @@ var (
 	seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 )
 
+// Why a connection was closed before its end, as the label "reason".
+const (
+	cutForRoom    = "room" // it had not asked for anything, and another one came
+	cutSlowClient = "slow" // it did not take its answer
+)
+
 // metrics counts for Prometheus, in a registry of its own. A nil *metrics counts
 // nothing. No series has a label whose values a client can invent.
 type metrics struct {
@@ -62,10 +68,15 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	series   [len(methodNames)][handlers]series
 
-	timeouts    *prometheus.CounterVec
-	overflows   prometheus.Counter
-	ok, failed  prometheus.Counter // scripts
-	ran, queued prometheus.Histogram
+	timeouts   *prometheus.CounterVec
+	overflows  prometheus.Counter
+	ok, failed prometheus.Counter // scripts
+
+	refused, cut *prometheus.CounterVec // connections
+	limited      prometheus.Counter
+	siteLimited  prometheus.Counter
+	badHeaders   prometheus.Counter // of the PROXY protocol
+	ran, queued  prometheus.Histogram
 }
 
 // A series is what one method and handler count into. It is resolved when first
@@ -91,6 +102,21 @@ func newMetrics(log *slog.Logger) *metrics {
 		overflows: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ephpm_http_body_overflow_total", Help: "Requests refused because their body was too large.",
 		}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ephpm_http_connections_refused_total", Help: "Connections over a limit.",
+		}, []string{"reason"}),
+		cut: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ephpm_http_connections_cut_total", Help: "Connections closed before their end: for a new one, or too slow.",
+		}, []string{"reason"}),
+		limited: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ephpm_rate_limited_total", Help: "Requests over the rate of their client.",
+		}),
+		siteLimited: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ephpm_site_rate_limited_total", Help: "Pages and connect events over the rate of their site.",
+		}),
+		badHeaders: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ephpm_proxy_protocol_errors_total", Help: "Connections of trusted proxies without a proper PROXY header.",
+		}),
 		ran: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "ephpm_php_execution_duration_seconds", Help: "Time of a page's script in its worker.", Buckets: seconds,
 		}),
@@ -105,12 +131,19 @@ func newMetrics(log *slog.Logger) *metrics {
 	for _, stage := range []string{stageRequest, stageBody} {
 		m.timeouts.WithLabelValues(stage)
 	}
+	for _, reason := range []string{fullServer, fullIP} {
+		m.refused.WithLabelValues(reason)
+	}
+	for _, reason := range []string{cutForRoom, cutSlowClient} {
+		m.cut.WithLabelValues(reason)
+	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "ephpm_build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": Build().Version, "go": Build().Go, "php": Build().PHP},
 	})
 	build.Set(1)
 	m.registry.MustRegister(build, m.requests, m.duration, m.timeouts, m.overflows, executions, m.ran, m.queued,
+		m.refused, m.cut, m.limited, m.siteLimited, m.badHeaders,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ephpm_http_requests_in_flight", Help: "Requests being answered.",
 		}, func() float64 { return float64(m.inFlight.Load()) }),
@@ -200,4 +233,41 @@ func (m *metrics) bodyOverflow() {
 	if m != nil {
 		m.overflows.Inc()
 	}
+}
+
+func (m *metrics) connectionRefused(reason string) {
+	if m != nil {
+		m.refused.WithLabelValues(reason).Inc()
+	}
+}
+
+func (m *metrics) connectionCut(reason string) {
+	if m != nil {
+		m.cut.WithLabelValues(reason).Inc()
+	}
+}
+
+func (m *metrics) rateLimited() {
+	if m != nil {
+		m.limited.Inc()
+	}
+}
+
+func (m *metrics) siteRateLimited() {
+	if m != nil {
+		m.siteLimited.Inc()
+	}
+}
+
+func (m *metrics) badProxyHeader() {
+	if m != nil {
+		m.badHeaders.Inc()
+	}
+}
+
+// connections shows how many there are.
+func (m *metrics) connections(open func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ephpm_http_connections", Help: "Connections of clients over TCP, WebSockets among them.",
+	}, func() float64 { return float64(open()) }))
 }

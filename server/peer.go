@@ -16,6 +16,7 @@ type peer struct {
 	ip         netip.Addr // addr without a zone; not valid in tests without addresses
 	local      string     // our address
 	proxy      bool       // addr is a trusted proxy's
+	conn       *conn      // nil for HTTP/3 and in tests
 	via        bool       // a trusted proxy sent the request; it may be the client itself
 
 	// What a proxy said; empty when it did not.
@@ -35,15 +36,21 @@ type peerKey struct{}
 
 // connContext is http.Server.ConnContext.
 func (t proxies) connContext(ctx context.Context, c net.Conn) context.Context {
-	return t.withPeer(ctx, c.RemoteAddr(), c.LocalAddr())
+	p := t.peerAt(c.RemoteAddr(), c.LocalAddr())
+	p.conn = underneath(c)
+	return context.WithValue(ctx, peerKey{}, p)
 }
 
 // withPeer remembers who is at the other end of a connection.
 func (t proxies) withPeer(ctx context.Context, remote, local net.Addr) context.Context {
+	return context.WithValue(ctx, peerKey{}, t.peerAt(remote, local))
+}
+
+func (t proxies) peerAt(remote, local net.Addr) *peer {
 	p := newPeer(remote.String(), local.String())
 	p.proxy = t.trusts(p.ip)
 	p.via = p.proxy
-	return context.WithValue(ctx, peerKey{}, p)
+	return p
 }
 
 func newPeer(remote, local string) *peer {

@@ -33,9 +33,12 @@ const maxKeptVars = 64 << 10
 // runScript reads the body, runs the route's script and answers with what it
 // prints.
 func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
+	if s.overRate(w) {
+		return handlerError
+	}
 	run := runs.Get().(*run)
 	defer run.release()
-	if err := run.body.read(w, r, s.maxBody, s.stall); err != nil {
+	if err := run.body.read(w, r, s.maxBody, s.stall, s.minRate); err != nil {
 		return s.failBody(w, r, v, err)
 	}
 	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.shown, bodyLen: run.body.length}

@@ -21,6 +21,7 @@ type response struct {
 	stall     time.Duration // how long a client of a script may take nothing; 0: for ever
 	timed     bool          // a write deadline is set
 	old       bool          // the client speaks HTTP/1.0
+	shared    bool          // the connection has other streams
 }
 
 var responses = sync.Pool{New: func() any { return new(response) }}
@@ -106,6 +107,9 @@ func (w *response) WriteString(s string) (int, error) {
 
 // ReadFrom lets net/http send a file by sendfile.
 func (w *response) ReadFrom(r io.Reader) (int64, error) {
+	if w.shared {
+		return io.Copy(struct{ io.Writer }{w}, r) // there is no sendfile, but a limit for each piece
+	}
 	w.implyOK()
 	n, err := io.Copy(w.ResponseWriter, r)
 	w.wrote(n, err)

@@ -32,7 +32,9 @@ type Server struct {
 	metrics     *metrics         // nil when they are off
 	metricsPath string           // empty when they are off
 	ids         *ids
-	proxies     proxies         // who may name the client of a request
+	proxies     proxies // who may name the client of a request
+	conns       *connections
+	rates       *buckets        // of clients; nil when they have none
 	loop        *websocket.Loop // serves the sockets
 	stopping    atomic.Bool
 }
@@ -121,6 +123,11 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	if c.Server.Metrics.Enabled {
 		s.metrics, s.metricsPath = newMetrics(log), c.Server.Metrics.Path
 	}
+	s.conns = newConnections(c.Server.Limits, s.metrics)
+	if s.metrics != nil {
+		s.metrics.connections(s.conns.count)
+	}
+	s.rates = newBuckets(c.Server.Limits.PerIPRate, c.Server.Limits.PerIPBurst)
 	_, most := thisMachine().workers(c.PHP)
 	var pages runner = pool
 	if c.PHP.OverloadPolicy == OverloadShed {
@@ -178,7 +185,7 @@ func (s *Server) Run(ctx context.Context) error { return s.serve(ctx, s.endpoint
 
 // serve is Run with listeners.
 func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
-	hs := newHTTPServer(s.config.Server, s, s.proxies, s.log)
+	hs := newHTTPServer(s.config.Server, s, s.conns, s.proxies, s.log)
 	ended := make(chan error, len(endpoints))
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -188,7 +195,11 @@ func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 		hs.TLSConfig = s.certs.tcpConfig()
 		wg.Go(func() { s.certs.run(background) })
 	}
+	if rate := int64(s.config.Server.Limits.MinDataRate); rate > 0 {
+		wg.Go(func() { s.conns.watchSlow(background, slowWindow(s.config.Server), rate) })
+	}
 	for _, e := range endpoints {
+		e.Listener = s.guard(e.Listener)
 		s.log.Info(e.String()+" listening", "addr", e.Addr().String())
 		wg.Go(func() { ended <- e.serve(hs) }) // until stop
 	}

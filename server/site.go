@@ -24,6 +24,8 @@ type site struct {
 
 	timeout      time.Duration // of a script; 0: none
 	stall        time.Duration // how long a client may pause in a request body; 0: for ever
+	minRate      int64         // how slow it may be, in bytes a second
+	rate         *bucket       // of pages and connect events that run PHP
 	maxBody      int64         // 0: any
 	cacheControl string
 	sendRoots    sendRoots
@@ -61,6 +63,8 @@ func newSite(name string, config Config, run runner, m *metrics, log *slog.Logge
 		host:         thrower(textDisabled),
 		timeout:      time.Duration(c.Timeouts.Request),
 		stall:        time.Duration(c.Timeouts.Idle),
+		minRate:      int64(c.Limits.MinDataRate),
+		rate:         newBucket(c.Limits.PerSiteRate, c.Limits.PerSiteBurst),
 		maxBody:      int64(c.Request.MaxBodySize),
 		cacheControl: c.Static.CacheControl,
 		sendRoots:    newSendRoots(c.Sendfile.Roots),
@@ -124,6 +128,7 @@ func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, 
 		maxEvents:      max(1, workers, c.PHP.WorkerBacklog),
 		eventWait:      time.Duration(c.PHP.WorkerBacklogWait),
 		requestTimeout: s.timeout,
+		rate:           s.rate,
 		noSite:         s.name == noSite,
 		subprotocols:   ws.Subprotocols,
 		allowedOrigins: ws.AllowedOrigins,

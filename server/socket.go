@@ -49,6 +49,8 @@ type socketOptions struct {
 	eventWait time.Duration
 	// requestTimeout limits the run of one event. Zero means no limit.
 	requestTimeout time.Duration
+	// rate limits connect events, together with pages. Nil means no limit.
+	rate *bucket
 
 	// noSite refuses every upgrade: the host name is no site's.
 	noSite bool
@@ -117,6 +119,12 @@ func (s *sockets) upgrade(w *response, r *http.Request, vars phpbridge.Vars, req
 	script, body, no := s.check(w, r)
 	if no != nil {
 		s.refuse(w, r, no)
+		return
+	}
+	if wait := s.rate.take(); wait > 0 {
+		s.http.siteRateLimited()
+		w.Header().Set("Retry-After", retryAfter(wait))
+		s.refuse(w, r, &refusal{status: http.StatusTooManyRequests, reason: refusedRate, text: http.StatusText(http.StatusTooManyRequests)})
 		return
 	}
 	c, no := s.admit(script, requestID)

@@ -95,6 +95,10 @@ func (k *checks) noNegatives(key string, v reflect.Value) {
 			}
 			k.noNegatives(strings.TrimPrefix(key+"."+tag, "."), field)
 		}
+	case reflect.Float64:
+		if v.Float() < 0 {
+			k.add(key, "%v is less than 0", v.Interface())
+		}
 	case reflect.Int, reflect.Int64:
 		if v.Int() < 0 {
 			k.add(key, "%v is less than 0", v.Interface())
@@ -123,7 +127,11 @@ func (k *checks) server(c Config) {
 		k.add("server.static.cache_control", "%q cannot be sent as a header", s.Static.CacheControl)
 	}
 	k.sendfile(s.Sendfile.Roots)
+	k.limits(s.Limits)
 	k.security(s.Security)
+	if s.ProxyProtocol && len(s.Security.TrustedProxies) == 0 {
+		k.add("server.proxy_protocol", "needs [server.security] trusted_proxies: anybody could claim to be another client")
+	}
 	k.oneOf("server.static.hidden_files", s.Static.HiddenFiles, HiddenDeny, HiddenIgnore, HiddenAllow)
 	k.oneOf("server.logging.level", s.Logging.Level, "debug", "info", "warn", "error")
 	if p := s.Metrics.Path; !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#% ") {

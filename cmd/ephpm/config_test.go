@@ -151,6 +151,8 @@ func scrambled() server.Config {
 		switch place.Kind() {
 		case reflect.String:
 			place.SetString("scrambled")
+		case reflect.Float64:
+			place.SetFloat(-1)
 		case reflect.Int, reflect.Int64:
 			place.SetInt(-1)
 		case reflect.Slice:
