@@ -2,6 +2,7 @@ package server
 
 import (
 	"maps"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -183,4 +184,19 @@ func FuzzDuration(f *testing.F) {
 			t.Errorf("%d seconds = %v: overflow", n, d)
 		}
 	})
+}
+
+func TestRateIsANumber(t *testing.T) {
+	for in, want := range map[any]Rate{int64(4): 4, 0.5: 0.5, int64(0): 0} {
+		got := Rate(7)
+		if err := got.UnmarshalTOML(in); err != nil || got != want {
+			t.Errorf("Rate of %v = %v, %v, want %v", in, got, err, want)
+		}
+	}
+	for _, in := range []any{"4", true, math.NaN(), math.Inf(1)} {
+		got := Rate(7)
+		if err := got.UnmarshalTOML(in); err == nil || got != 7 {
+			t.Errorf("Rate of %v = %v, %v, want an error", in, got, err)
+		}
+	}
 }
