@@ -2,7 +2,6 @@ package server
 
 import (
 	"container/list"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
@@ -39,6 +38,7 @@ type connections struct {
 
 	mu    sync.Mutex // guards the following
 	open  map[*conn]struct{}
+	seats int       // places that upgraded connections have left to their sockets
 	fresh list.List // of *conn, oldest first: without a whole request yet
 	byIP  map[netip.Addr]int
 }
@@ -60,10 +60,9 @@ type conn struct {
 	client        netip.Addr  // whom perIP counts; not valid: nobody
 	refused       *time.Timer // ends the wait for the request; nil: it is not refused
 
-	place    *list.Element // in fresh
-	isFresh  atomic.Bool   // it is there; changed under mu
-	hijacked atomic.Bool   // a WebSocket, which has limits of its own
-	left     bool          // guarded by mu
+	place   *list.Element // in fresh
+	isFresh atomic.Bool   // it is there; changed under mu
+	left    bool          // guarded by mu
 
 	taken taken // owned by connections.cutSlow
 }
@@ -121,7 +120,7 @@ func (a *connections) judgeLocked(c *conn) (reason string, victim *conn) {
 	if c.client.IsValid() && a.byIP[c.client] >= a.perIP {
 		return fullIP, nil
 	}
-	if len(a.open) < a.max {
+	if len(a.open)+a.seats < a.max {
 		return "", nil
 	}
 	if oldest := a.fresh.Front(); oldest != nil {
@@ -149,12 +148,51 @@ func (a *connections) removeLocked(c *conn) {
 	c.left = true
 	delete(a.open, c)
 	a.asksLocked(c)
-	if !c.client.IsValid() {
+	a.forgetLocked(c.client)
+}
+
+func (a *connections) forgetLocked(client netip.Addr) {
+	if !client.IsValid() {
 		return
 	}
-	if a.byIP[c.client]--; a.byIP[c.client] == 0 {
-		delete(a.byIP, c.client)
+	if a.byIP[client]--; a.byIP[client] == 0 {
+		delete(a.byIP, client)
 	}
+}
+
+// A seat is the place of a connection that has become a socket: its descriptor
+// passes on and the conn is closed, but the client is there. The zero value is none.
+type seat struct {
+	all    *connections
+	client netip.Addr
+}
+
+// leaveSeat takes the connection's place from it. stand gives it back.
+func (c *conn) leaveSeat() seat {
+	if c == nil {
+		return seat{}
+	}
+	a := c.all
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c.left || c.refused != nil {
+		return seat{}
+	}
+	c.left = true
+	delete(a.open, c)
+	a.asksLocked(c)
+	a.seats++
+	return seat{a, c.client}
+}
+
+func (s seat) stand() {
+	if s.all == nil {
+		return
+	}
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	s.all.seats--
+	s.all.forgetLocked(s.client)
 }
 
 // asksLocked takes a connection out of the fresh ones.
@@ -181,15 +219,10 @@ func (a *connections) leave(c *conn) {
 func (a *connections) track(nc net.Conn, state http.ConnState) {
 	switch c := underneath(nc); {
 	case c == nil || state == http.StateNew || state == http.StateIdle:
-	case state == http.StateHijacked:
-		c.hijacked.Store(true)
-		fallthrough
-	default:
-		if c.isFresh.Load() {
-			a.mu.Lock()
-			a.asksLocked(c)
-			a.mu.Unlock()
-		}
+	case c.isFresh.Load():
+		a.mu.Lock()
+		a.asksLocked(c)
+		a.mu.Unlock()
 	}
 }
 
@@ -210,17 +243,22 @@ func (a *connections) closeFresh() {
 func (a *connections) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.open)
+	return len(a.open) + a.seats
 }
 
 // underneath returns the conn that net/http's connection is, or speaks TLS on. It
 // is nil for any other, in tests.
 func underneath(c net.Conn) *conn {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
+	for {
+		if ours, ok := c.(*conn); ok {
+			return ours
+		}
+		above, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
+		c = above.NetConn()
 	}
-	ours, _ := c.(*conn)
-	return ours
 }
 
 // addrOf returns the address of a TCP connection.

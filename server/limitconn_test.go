@@ -232,16 +232,24 @@ func TestClientsThatDoNotReadAreCut(t *testing.T) {
 }
 
 func TestUpgradedConnectionsAreNotCutAsSlow(t *testing.T) {
-	a := newConns(1, 0)
+	a := newConns(2, 1)
 	c := enterFrom(t, a, "203.0.113.1:1")
 	_ = c.SetWriteBuffer(4096)
-	a.track(c, http.StateHijacked)
+	place := c.leaveSeat()
 	go func() { _, _ = c.Write(make([]byte, 64<<20)) }() // until the test closes it
 	for i := range 3 {
 		a.cutSlow(timeZero.Add(time.Duration(i)*time.Hour), time.Minute, 1<<30)
 	}
-	if a.count() != 1 {
-		t.Error("it was cut")
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		t.Errorf("it was cut: %v", err)
+	}
+	_ = c.Close()
+	if a.count() != 1 || enterFrom(t, a, "203.0.113.1:2").refused == nil {
+		t.Error("its place is free although its socket is open")
+	}
+	place.stand()
+	if a.count() != 0 || enterFrom(t, a, "203.0.113.1:2").refused != nil {
+		t.Error("its place is not free although its socket is closed")
 	}
 }
 

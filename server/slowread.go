@@ -46,7 +46,7 @@ func slowWindow(c ServerConfig) time.Duration {
 
 // watchSlow cuts clients that do not take their answers, until ctx ends. It asks
 // the kernel how much of them waits, which costs those who write nothing, and it
-// sees what sendfile and TLS send as well. A WebSocket has limits of its own.
+// sees what sendfile and TLS send as well. Sockets are not among them.
 func (a *connections) watchSlow(ctx context.Context, window time.Duration, rate int64) {
 	tick := time.NewTicker(max(window/4, 10*time.Millisecond))
 	defer tick.Stop()
@@ -68,9 +68,6 @@ func (a *connections) cutSlow(now time.Time, window time.Duration, rate int64) {
 	}
 	a.mu.Unlock()
 	for _, c := range open {
-		if c.hijacked.Load() {
-			continue
-		}
 		waiting, acked := sendState(c.TCPConn)
 		if c.taken.tooSlow(now, waiting, acked, window, rate) {
 			a.metrics.connectionCut(cutSlowClient)

@@ -86,7 +86,8 @@ type sockets struct {
 // together from having a goroutine each.
 const disconnects = 128
 
-// A socket is one connection and what its events repeat. It never changes.
+// A socket is one connection and what its events repeat. It never changes
+// once it is accepted.
 type socket struct {
 	site      *sockets
 	id        registry.ID
@@ -94,6 +95,7 @@ type socket struct {
 	script    string // pinned at the upgrade
 	requestID string
 	vars      phpbridge.Vars
+	seat      seat // its place among the connections
 }
 
 // newSockets returns the WebSocket side of a site; shutdown and wait end it.
@@ -246,6 +248,7 @@ func (s *sockets) register(c *socket) *refusal {
 // leave takes a connection out of everything it is in.
 func (s *sockets) leave(c *socket) {
 	s.members.Remove(c.id)
+	c.seat.stand()
 	s.open.Add(-1)
 	s.metrics.active.Add(-1)
 	s.mu.Lock()
@@ -293,6 +296,7 @@ func (s *sockets) connect(w *response, r *http.Request, c *socket, e event) bool
 		return false
 	}
 	travel(w.Header(), v.header)
+	c.seat = peerOf(r).conn.leaveSeat() // leave gives it back
 	if err := c.conn.Accept(w, r, s.subprotocol(r, v.header.Get("Sec-WebSocket-Protocol"))); err != nil {
 		s.log.Debug("upgrade never completed", "site", s.site, "addr", peerOf(r).addr, "err", err)
 		w.cut = true
