@@ -144,12 +144,12 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	if s.metrics != nil {
 		r = s.metrics.registry
 	}
-	counts, open := newSocketMetrics(r), new(atomic.Int64)
+	counts, open, calm := newSocketMetrics(r), new(atomic.Int64), newCalm()
 	var err error
 	s.sites, err = newSites(c, func(name string, c Config) (*site, error) {
 		site, err := newSite(name, c, pages, s.metrics, log)
 		if err == nil && c.Server.WebSocket.Enabled {
-			site.openSockets(c, pool, most, counts, open, s.loop)
+			site.openSockets(c, pool, most, counts, open, s.loop, calm)
 		}
 		return site, err
 	})

@@ -101,7 +101,7 @@ func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) han
 // openSockets gives the site its sockets. php runs their events, with so many
 // workers. They are counted in open, with those of every other site, and served
 // by loop.
-func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, open *atomic.Int64, loop *websocket.Loop) {
+func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, open *atomic.Int64, loop *websocket.Loop, calm *calm) {
 	ws := c.Server.WebSocket
 	s.entries = c.Server.WebSocketFiles
 	s.sockets = newSockets(socketOptions{
@@ -112,6 +112,7 @@ func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, 
 		http:       s.metrics,
 		open:       open,
 		loop:       loop,
+		calm:       calm,
 		maxOpen:    ws.MaxConnections,
 		maxSite:    ws.MaxConnectionsPerSite,
 		maxMessage: int64(ws.MaxMessageSize),

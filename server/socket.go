@@ -31,6 +31,7 @@ type socketOptions struct {
 	http    *metrics        // of its pages, for what connect does there; may be nil
 	open    *atomic.Int64   // sockets of the whole server; every site counts here
 	loop    *websocket.Loop // of the whole server; it outlives the sockets
+	calm    *calm           // of the whole server
 
 	// maxOpen limits open, maxSite the sockets of this site. Zero means no limit.
 	maxOpen, maxSite int
@@ -221,6 +222,7 @@ func (s *sockets) admit(script, requestID string) (*socket, *refusal) {
 		s.open.Add(-1)
 		return nil, no
 	}
+	s.calm.move()
 	s.metrics.admitted.Inc()
 	s.metrics.active.Add(1)
 	return c, nil
@@ -249,6 +251,7 @@ func (s *sockets) register(c *socket) *refusal {
 func (s *sockets) leave(c *socket) {
 	s.members.Remove(c.id)
 	c.seat.stand()
+	s.calm.move()
 	s.open.Add(-1)
 	s.metrics.active.Add(-1)
 	s.mu.Lock()

@@ -109,6 +109,7 @@ func newBench(t *testing.T, php fakeScript, change ...func(*socketOptions)) *ben
 		metrics:        newSocketMetrics(b.metrics),
 		open:           new(atomic.Int64),
 		loop:           ws.NewLoop(),
+		calm:           newCalm(),
 		maxMessage:     1 << 20,
 		conn:           ws.DefaultOptions(),
 		sendWait:       100 * time.Millisecond,
