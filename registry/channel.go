@@ -10,13 +10,13 @@ const maxChannelName = 256
 
 // A channel is a name and those who joined it. The member in members[i] has a
 // seat with index i, so that one can leave without a search of the others.
-type channel[S Sink] struct {
+type channel[S any] struct {
 	name    string
 	members []*member[S]
 }
 
 // A seat is a member's place in one channel.
-type seat[S Sink] struct {
+type seat[S any] struct {
 	channel *channel[S]
 	index   int // in channel.members
 }
@@ -130,11 +130,11 @@ func (r *Registry[S]) Channels() int {
 	return len(r.channels)
 }
 
-// Broadcast hands a frame to everybody who is in a channel now, but for except;
-// the zero ID excepts nobody. It returns how many took it, and missed with the
-// sinks of those who did not appended. Who joins meanwhile is not reached; who
-// leaves meanwhile may be.
-func (r *Registry[S]) Broadcast(channelName string, frame []byte, except ID, missed []S) (queued int, _ []S) {
+// Broadcast calls send, which must not wait, for the sink of everybody who is in
+// a channel now, but for except; the zero ID excepts nobody. It returns for how
+// many send was true, and missed with the sinks of the others appended. Who joins
+// meanwhile is not reached; who leaves meanwhile may be.
+func (r *Registry[S]) Broadcast(channelName string, except ID, send func(S) bool, missed []S) (queued int, _ []S) {
 	snapshot := r.snapshots.Get().(*[]*member[S])
 	r.mu.RLock()
 	if c, ok := r.channels[channelName]; ok {
@@ -146,7 +146,7 @@ func (r *Registry[S]) Broadcast(channelName string, frame []byte, except ID, mis
 		if m.id == except {
 			continue
 		}
-		if m.sink.TrySend(frame) {
+		if send(m.sink) {
 			queued++
 		} else {
 			missed = append(missed, m.sink)

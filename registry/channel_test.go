@@ -15,7 +15,7 @@ func TestBroadcastCountsOnlyWhoTookIt(t *testing.T) {
 	_, outside := join(t, r, "other")
 	full.full.Store(true)
 
-	queued, missed := r.Broadcast("lobby", []byte("hi"), ID{}, nil)
+	queued, missed := r.Broadcast("lobby", ID{}, (*fakeSink).take, nil)
 	if queued != 1 || !slices.Equal(missed, []*fakeSink{full}) {
 		t.Errorf("Broadcast = %d, %v, want 1 and the full sink", queued, missed)
 	}
@@ -29,7 +29,7 @@ func TestBroadcastAppendsToMissed(t *testing.T) {
 	_, full := join(t, r, "lobby")
 	full.full.Store(true)
 	before := &fakeSink{}
-	if _, missed := r.Broadcast("lobby", nil, ID{}, []*fakeSink{before}); !slices.Equal(missed, []*fakeSink{before, full}) {
+	if _, missed := r.Broadcast("lobby", ID{}, (*fakeSink).take, []*fakeSink{before}); !slices.Equal(missed, []*fakeSink{before, full}) {
 		t.Errorf("missed = %v, want the given one and the full one", missed)
 	}
 }
@@ -38,7 +38,7 @@ func TestBroadcastSparesTheExcepted(t *testing.T) {
 	r := New[*fakeSink](Options{})
 	sender, own := join(t, r, "lobby")
 	_, other := join(t, r, "lobby")
-	if queued, _ := r.Broadcast("lobby", []byte("hi"), sender, nil); queued != 1 {
+	if queued, _ := r.Broadcast("lobby", sender, (*fakeSink).take, nil); queued != 1 {
 		t.Errorf("Broadcast = %d, want 1", queued)
 	}
 	if own.frames.Load() != 0 || other.frames.Load() != 1 {
@@ -50,7 +50,7 @@ func TestBroadcastToNobodyIsZero(t *testing.T) {
 	r := New[*fakeSink](Options{})
 	join(t, r)
 	for _, name := range []string{"lobby", "", "\xff"} {
-		if queued, missed := r.Broadcast(name, nil, ID{}, nil); queued != 0 || len(missed) != 0 {
+		if queued, missed := r.Broadcast(name, ID{}, (*fakeSink).take, nil); queued != 0 || len(missed) != 0 {
 			t.Errorf("Broadcast(%q) = %d, %v, want nothing", name, queued, missed)
 		}
 	}
@@ -62,10 +62,10 @@ func TestBroadcastHoldsNoLockWhileItSends(t *testing.T) {
 	id, sink := join(t, r, "lobby")
 	sink.hook = func() {
 		r.Subscribe(id, "second")
-		r.Broadcast("second", nil, id, nil)
+		r.Broadcast("second", id, (*fakeSink).take, nil)
 		r.Remove(id)
 	}
-	if queued, _ := r.Broadcast("lobby", nil, ID{}, nil); queued != 1 {
+	if queued, _ := r.Broadcast("lobby", ID{}, (*fakeSink).take, nil); queued != 1 {
 		t.Errorf("Broadcast = %d, want 1", queued)
 	}
 	if r.Len() != 0 || r.Channels() != 0 {
@@ -123,7 +123,7 @@ func TestSubscribingTwiceCountsOnce(t *testing.T) {
 	if got := r.Count("lobby"); got != 1 {
 		t.Errorf("Count = %d, want 1", got)
 	}
-	r.Broadcast("lobby", nil, ID{}, nil)
+	r.Broadcast("lobby", ID{}, (*fakeSink).take, nil)
 	if got := sink.frames.Load(); got != 1 {
 		t.Errorf("one broadcast arrived %d times", got)
 	}
@@ -181,7 +181,7 @@ func TestRemoveLeavesEveryChannel(t *testing.T) {
 	if r.Channels() != 1 || r.Count("b") != 1 {
 		t.Errorf("%d channels, %d in b, want 1 and 1", r.Channels(), r.Count("b"))
 	}
-	r.Broadcast("b", nil, ID{}, nil)
+	r.Broadcast("b", ID{}, (*fakeSink).take, nil)
 	if gone.frames.Load() != 0 || stays.frames.Load() != 1 {
 		t.Errorf("the one who left got %d frames, the other %d, want 0 and 1", gone.frames.Load(), stays.frames.Load())
 	}
@@ -213,10 +213,9 @@ func BenchmarkBroadcast(b *testing.B) {
 			for range members {
 				join(b, r, "lobby")
 			}
-			frame := []byte("hi")
 			b.ReportAllocs()
 			for b.Loop() {
-				r.Broadcast("lobby", frame, ID{}, nil)
+				r.Broadcast("lobby", ID{}, (*fakeSink).take, nil)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*members), "ns/member")
 		})

@@ -27,18 +27,9 @@ func DefaultOptions() Options {
 	return Options{MaxChannels: 64}
 }
 
-// A Sink takes frames for one connection.
-type Sink interface {
-	// TrySend queues an encoded frame and reports whether it did: false means
-	// that there is no room or that the connection has gone. It never waits. It
-	// may be called from any goroutine and may keep the frame, which nobody
-	// changes.
-	TrySend(frame []byte) bool
-}
-
-// A Registry holds the connections and channels of one site. All methods may be
-// called from any goroutine.
-type Registry[S Sink] struct {
+// A Registry holds the connections and channels of one site: for each connection
+// a sink, which takes its frames. All methods may be called from any goroutine.
+type Registry[S any] struct {
 	opts      Options
 	snapshots sync.Pool // *[]*member[S]; Broadcast's copies, empty
 
@@ -48,14 +39,14 @@ type Registry[S Sink] struct {
 }
 
 // A member is one connection. Its id and sink never change.
-type member[S Sink] struct {
+type member[S any] struct {
 	id     ID
 	sink   S
 	joined []seat[S] // one per channel, in no order
 }
 
 // New returns an empty Registry.
-func New[S Sink](o Options) *Registry[S] {
+func New[S any](o Options) *Registry[S] {
 	if o.MaxChannels == 0 {
 		o.MaxChannels = DefaultOptions().MaxChannels
 	}

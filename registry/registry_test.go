@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// A fakeSink counts frames. It may be given a hook to run inside TrySend.
+// A fakeSink counts frames. It may be given a hook to run inside take.
 type fakeSink struct {
 	full   atomic.Bool
 	frames atomic.Int64
 	hook   func()
 }
 
-func (s *fakeSink) TrySend([]byte) bool {
+func (s *fakeSink) take() bool {
 	if s.hook != nil {
 		s.hook()
 	}
@@ -124,7 +124,7 @@ func TestRegistryHoldsTogetherUnderConcurrentUse(t *testing.T) {
 				case 7, 8:
 					r.Unsubscribe(id, name)
 				case 9:
-					r.Broadcast(name, []byte("hi"), id, nil)
+					r.Broadcast(name, id, (*fakeSink).take, nil)
 				case 10:
 					r.Members(name, 5)
 				default:

@@ -145,8 +145,8 @@ var functions = map[phpbridge.Func]string{
 	phpbridge.WSConnectionClose: "ephpm_ws_connection_close",
 }
 
-// frame checks and encodes a payload. Too large is no frame and no error.
-func (h *host) frame(payload []byte, binary bool) ([]byte, error) {
+// prepare checks and encodes a payload. Too large is no message and no error.
+func (h *host) prepare(payload []byte, binary bool) (*websocket.Prepared, error) {
 	if limit := h.s.maxMessage; limit > 0 && int64(len(payload)) > limit {
 		h.s.metrics.rejected.WithLabelValues("too_large").Inc()
 		h.s.log.Warn("outbound payload over the limit", "site", h.s.site, "bytes", len(payload), "max", limit)
@@ -156,19 +156,19 @@ func (h *host) frame(payload []byte, binary bool) ([]byte, error) {
 		h.s.metrics.rejected.WithLabelValues("invalid_utf8").Inc()
 		return nil, &misuse{phpbridge.ThrowValueError, 0, "payload", "must be valid UTF-8 unless $binary is true"}
 	}
-	return websocket.Frame(payload, binary), nil
+	return websocket.Prepare(payload, binary), nil
 }
 
 func (h *host) send(ctx context.Context, id registry.ID, payload []byte, binary bool) (bool, error) {
-	frame, err := h.frame(payload, binary)
-	if frame == nil {
+	m, err := h.prepare(payload, binary)
+	if m == nil {
 		return false, err
 	}
 	conn, ok := h.s.members.Lookup(id)
 	if !ok {
 		return false, nil
 	}
-	if conn.TrySend(frame) || h.insist(ctx, conn, frame) {
+	if conn.TrySend(m) || h.insist(ctx, conn, m) {
 		h.s.metrics.queued.Inc()
 		return true, nil
 	}
@@ -176,13 +176,15 @@ func (h *host) send(ctx context.Context, id registry.ID, payload []byte, binary 
 }
 
 func (h *host) broadcast(ctx context.Context, channel string, payload []byte, binary bool, except registry.ID) (int, error) {
-	frame, err := h.frame(payload, binary)
-	if frame == nil {
+	m, err := h.prepare(payload, binary)
+	if m == nil {
 		return 0, err
 	}
-	queued, missed := h.s.members.Broadcast(channel, frame, except, nil)
+	batch := h.s.loop.Batch(m)
+	queued, missed := h.s.members.Broadcast(channel, except, batch.Add, nil)
+	batch.Send()
 	for _, conn := range missed {
-		if h.insist(ctx, conn, frame) {
+		if h.insist(ctx, conn, m) {
 			queued++
 		}
 	}
@@ -193,11 +195,11 @@ func (h *host) broadcast(ctx context.Context, channel string, payload []byte, bi
 // insist sends to a connection whose queue was full a moment ago. One that
 // makes no room in time is too slow and is closed, so that it cannot hold up
 // the next event as well.
-func (h *host) insist(ctx context.Context, conn *websocket.Conn, frame []byte) bool {
+func (h *host) insist(ctx context.Context, conn *websocket.Conn, m *websocket.Prepared) bool {
 	if conn.Closing() {
 		return false
 	}
-	sent := h.budget.wait(ctx, func(ctx context.Context) bool { return conn.SendWait(ctx, frame) })
+	sent := h.budget.wait(ctx, func(ctx context.Context) bool { return conn.SendWait(ctx, m) })
 	if sent {
 		return true
 	}

@@ -178,7 +178,7 @@ func TestSlowMemberIsShedAndHealthyOnesAreNot(t *testing.T) {
 		}
 		got <- n
 	}()
-	h, big := b.page(), ws.Frame(make([]byte, 60<<10), true)
+	h, big := b.page(), ws.Prepare(make([]byte, 60<<10), true)
 	stuck, _ := b.s.members.Lookup(b.idOf(0))
 	for stuck.TrySend(big) { // until the kernel and the queue are full
 	}

@@ -185,6 +185,9 @@ func (s *Server) Run(ctx context.Context) error { return s.serve(ctx, s.endpoint
 
 // serve is Run with listeners.
 func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
+	if s.config.Server.WebSocket.Enabled {
+		s.probeRings()
+	}
 	hs := newHTTPServer(s.config.Server, s, s.conns, s.proxies, s.log)
 	ended := make(chan error, len(endpoints))
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -211,6 +214,15 @@ func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 	}
 	s.stop(hs)
 	return err
+}
+
+// probeRings says once how broadcasts are sent.
+func (s *Server) probeRings() {
+	if err := s.loop.ProbeRings(); err != nil {
+		s.log.Info("broadcasts are sent one by one", "io_uring", err)
+		return
+	}
+	s.log.Info("broadcasts are sent by io_uring")
 }
 
 // stop drains everything, for no longer than the configured time.

@@ -57,6 +57,9 @@ func (c *Conn) accept(w http.ResponseWriter, r *http.Request, subprotocol string
 	if subprotocol != "" {
 		h.Set("Sec-WebSocket-Protocol", subprotocol)
 	}
+	c.mu.Lock()
+	c.opening = true
+	c.mu.Unlock()
 	w.WriteHeader(http.StatusSwitchingProtocols)
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -56,8 +56,12 @@ func start(c *Conn, h handler) <-chan Closed {
 // its Accept by setup, which may be nil.
 func open(t *testing.T, o Options, setup func(*Conn), h func(*Conn) handler) (*client, *Conn, <-chan Closed) {
 	t.Helper()
+	return openOn(t, newLoop(t), o, setup, h)
+}
+
+func openOn(t *testing.T, loop *Loop, o Options, setup func(*Conn), h func(*Conn) handler) (*client, *Conn, <-chan Closed) {
+	t.Helper()
 	conns, done := make(chan *Conn, 1), make(chan (<-chan Closed), 1)
-	loop := newLoop(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := loop.New(&o)
 		if setup != nil {

@@ -26,7 +26,7 @@ func TestBrokenRulesGetTheirCode(t *testing.T) {
 		"close 999":              {closing(999, ""), "1002 ", 1002, CauseProtocol},
 		"close 2000":             {closing(2000, ""), "1002 ", 1002, CauseProtocol},
 		"close reason not UTF-8": {closing(1000, "\xff"), "1007 close reason is not UTF-8", 1007, CauseProtocol},
-		"unmasked":               {Frame([]byte("hi"), false), "1002 ", 1002, CauseProtocol},
+		"unmasked":               {appendFrame(nil, opText, []byte("hi")), "1002 ", 1002, CauseProtocol},
 		"RSV1":                   {masked(fin|0x40|opText, []byte("x")), "1002 ", 1002, CauseProtocol},
 		"RSV3":                   {masked(fin|0x10|opText, []byte("x")), "1002 ", 1002, CauseProtocol},
 		"reserved opcode":        {masked(fin|3, []byte("x")), "1002 ", 1002, CauseProtocol},
@@ -101,10 +101,10 @@ func TestMessageCutShortIsNotHandled(t *testing.T) {
 func TestCloseFollowsQueuedFrames(t *testing.T) {
 	cl, _, done := open(t, DefaultOptions(), nil, func(c *Conn) handler {
 		return func(context.Context, Message) error {
-			c.TrySend(Frame([]byte("bye"), false))
+			c.TrySend(Prepare([]byte("bye"), false))
 			c.Close(4000, "that was it", CauseServer)
 			c.Close(4001, "", CauseTimeout)
-			if c.TrySend(Frame([]byte("late"), false)) {
+			if c.TrySend(Prepare([]byte("late"), false)) {
 				t.Error("TrySend after Close was accepted")
 			}
 			return nil
@@ -167,10 +167,10 @@ func TestKillDropsTheQueueAndJumpsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cl, c, done := piped(t, DefaultOptions(), func(*Conn) handler { return ignore })
 		synctest.Wait()
-		c.TrySend(Frame([]byte("being written"), false))
+		c.TrySend(Prepare([]byte("being written"), false))
 		synctest.Wait() // the writer is stuck in the pipe
 		for range 10 {
-			c.TrySend(Frame([]byte("dropped"), false))
+			c.TrySend(Prepare([]byte("dropped"), false))
 		}
 		if !c.Kill(1013, "", CauseSlow) || c.Kill(1013, "", CauseSlow) {
 			t.Error("Kill does not say which call was the first")
@@ -188,7 +188,7 @@ func TestKilledClientThatNeverReadsIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, done := piped(t, DefaultOptions(), func(*Conn) handler { return ignore })
 		synctest.Wait()
-		c.TrySend(Frame([]byte("stuck"), false))
+		c.TrySend(Prepare([]byte("stuck"), false))
 		time.Sleep(6 * time.Second)
 		killed := time.Now()
 		c.Kill(1013, "", CauseSlow)
@@ -225,7 +225,7 @@ func TestClientsCloseIsAnsweredBehindItsMessages(t *testing.T) {
 		cl, _, done := piped(t, DefaultOptions(), func(c *Conn) handler {
 			return func(_ context.Context, m Message) error {
 				time.Sleep(time.Second)
-				c.TrySend(Frame(m.Data, false))
+				c.TrySend(Prepare(m.Data, false))
 				return nil
 			}
 		})

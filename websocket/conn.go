@@ -65,7 +65,9 @@ type Conn struct {
 	inboxBytes int
 	writing    int // so many frames of the queue are with a sender outside of mu
 
+	opening    bool // the client may know already that line will be there
 	blocked    bool // the line takes nothing at the moment
+	due        bool // waits for a batch to be sent
 	sending    bool // a sender outside of mu is at work; it goes on until nothing is left
 	edge       bool // meanwhile the line took more
 	pingDue    bool
@@ -139,7 +141,7 @@ func (c *Conn) report() {
 func (c *Conn) leaveLocked() {
 	c.gone = true
 	c.endLocked(ending{code: CodeAbnormal, cause: CauseGone})
-	c.queue, c.queued, c.off, c.part = nil, 0, 0, nil
+	c.queue, c.queued, c.off, c.part, c.due = nil, 0, 0, nil, false
 	c.signalLocked()
 	c.loop.wheel.remove(c)
 }

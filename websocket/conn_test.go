@@ -18,7 +18,7 @@ import (
 
 func echo(c *Conn) handler {
 	return func(_ context.Context, m Message) error {
-		c.TrySend(Frame(m.Data, m.Binary))
+		c.TrySend(Prepare(m.Data, m.Binary))
 		return nil
 	}
 }
@@ -128,11 +128,11 @@ func TestFramesQueuedBeforeAcceptFollowThe101(t *testing.T) {
 	o.QueueFrames = 3
 	cl, _, _ := open(t, o, func(c *Conn) {
 		for i := range 4 {
-			if got := c.TrySend(Frame(fmt.Append(nil, i), false)); got != (i < 3) {
+			if got := c.TrySend(Prepare(fmt.Append(nil, i), false)); got != (i < 3) {
 				t.Errorf("TrySend of frame %d = %v", i, got)
 			}
 		}
-		if c.SendWait(context.Background(), Frame([]byte("no"), false)) {
+		if c.SendWait(context.Background(), Prepare([]byte("no"), false)) {
 			t.Error("SendWait found room before Accept")
 		}
 	}, echo)
@@ -143,7 +143,7 @@ func TestFramesQueuedBeforeAcceptFollowThe101(t *testing.T) {
 
 func TestKillBeforeAcceptSendsOnlyTheClose(t *testing.T) {
 	cl, _, _ := open(t, DefaultOptions(), func(c *Conn) {
-		c.TrySend(Frame([]byte("dropped"), false))
+		c.TrySend(Prepare([]byte("dropped"), false))
 		c.Kill(1013, "", CauseSlow)
 	}, echo)
 	cl.want(opClose, "1013 ")
@@ -152,9 +152,9 @@ func TestKillBeforeAcceptSendsOnlyTheClose(t *testing.T) {
 func TestAbandonedConnRefuses(t *testing.T) {
 	o := DefaultOptions()
 	c := newLoop(t).New(&o)
-	c.TrySend(Frame([]byte("x"), false))
+	c.TrySend(Prepare([]byte("x"), false))
 	c.Abandon()
-	if c.TrySend(Frame([]byte("y"), false)) {
+	if c.TrySend(Prepare([]byte("y"), false)) {
 		t.Error("TrySend after Abandon was accepted")
 	}
 }
@@ -166,7 +166,7 @@ func TestAcceptWithoutHijackerFails(t *testing.T) {
 	if err := c.Accept(httptest.NewRecorder(), r, ""); !errors.Is(err, http.ErrNotSupported) {
 		t.Errorf("Accept = %v, want http.ErrNotSupported", err)
 	}
-	if c.TrySend(Frame(nil, false)) {
+	if c.TrySend(Prepare(nil, false)) {
 		t.Error("TrySend after a failed Accept was accepted")
 	}
 }
@@ -209,7 +209,7 @@ func TestPongsAndPushesFlowWhileAHandlerRuns(t *testing.T) {
 	cl.write(text("waits in the inbox"))
 	cl.write(masked(fin|opPing, []byte("alive?")))
 	cl.want(opPong, "alive?")
-	c.TrySend(Frame([]byte("push"), false))
+	c.TrySend(Prepare([]byte("push"), false))
 	cl.want(opText, "push")
 }
 
@@ -226,7 +226,7 @@ func TestHandlersNeverOverlapAndKeepOrder(t *testing.T) {
 				t.Errorf("message %q, want %q", m.Data, want)
 			}
 			next++
-			c.SendWait(ctx, Frame(m.Data, false))
+			c.SendWait(ctx, Prepare(m.Data, false))
 			return nil
 		}
 	})
@@ -293,7 +293,7 @@ func TestRunningHandlerIsNotIdle(t *testing.T) {
 		cl, c, done := piped(t, o, func(c *Conn) handler {
 			return func(context.Context, Message) error {
 				time.Sleep(10 * o.IdleTimeout)
-				c.TrySend(Frame([]byte("done"), false))
+				c.TrySend(Prepare([]byte("done"), false))
 				return nil
 			}
 		})

@@ -23,14 +23,18 @@ const (
 	maxPlainLen    = 125
 )
 
-// Frame returns payload as one unmasked data frame. Encode once, send to many:
-// nobody changes a frame.
-func Frame(payload []byte, binary bool) []byte {
+// A Prepared is a message that is encoded once and sent to many.
+type Prepared struct {
+	frame []byte // nobody changes it
+}
+
+// Prepare encodes a message as one frame. payload is copied.
+func Prepare(payload []byte, binary bool) *Prepared {
 	op := byte(opText)
 	if binary {
 		op = opBinary
 	}
-	return appendFrame(make([]byte, 0, headerLen(len(payload))+len(payload)), op, payload)
+	return &Prepared{frame: appendFrame(make([]byte, 0, headerLen(len(payload))+len(payload)), op, payload)}
 }
 
 // appendFrame appends an unmasked, unfragmented frame to b.

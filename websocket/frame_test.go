@@ -8,7 +8,7 @@ import (
 func TestFrameLengths(t *testing.T) {
 	for _, n := range []int{0, 1, 125, 126, 65535, 65536} {
 		p := bytes.Repeat([]byte{7}, n)
-		f := Frame(p, true)
+		f := Prepare(p, true).frame
 		cl := client{r: newReader(f)}
 		op, got, err := cl.next()
 		if err != nil || op != opBinary || !bytes.Equal(got, p) {

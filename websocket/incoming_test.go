@@ -71,7 +71,7 @@ func FuzzFeed(f *testing.F) {
 	f.Add(masked(fin|opBinary, make([]byte, 300)), uint8(1))
 	f.Add([]byte{fin | opText, maskBit | 127, 0x80, 0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 4}, uint8(5))
 	f.Add([]byte{fin | opText, maskBit | 126, 0, 1, 0, 0, 0, 0, 'x'}, uint8(5))
-	f.Add(Frame(make([]byte, 70000), true), uint8(200))
+	f.Add(appendFrame(nil, opBinary, make([]byte, 70000)), uint8(200))
 	f.Add(append(masked(fin|opPing, []byte("ping")), masked(opBinary, make([]byte, 200))...), uint8(9))
 	o := &Options{MaxFrameSize: 256, MaxMessageSize: 400, QueueFrames: 1}
 	l := NewLoop()

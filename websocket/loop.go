@@ -14,6 +14,7 @@ import (
 type Loop struct {
 	start time.Time
 	wheel wheel
+	fan   fan
 
 	handlers sync.WaitGroup // goroutines of handlers, and of connections over streams
 	next     atomic.Uint32  // whose poller the next connection gets
@@ -49,11 +50,16 @@ func (l *Loop) Close() {
 	pollers := l.pollers
 	l.mu.Unlock()
 	l.handlers.Wait()
+	l.fan.close()
 	for _, p := range pollers {
 		p.close()
 	}
 	l.wheel.close()
 }
+
+// ProbeRings finds out whether batches can be sent by io_uring, and returns nil or
+// why they are sent one by one. Without it they are until somebody asks.
+func (l *Loop) ProbeRings() error { return l.fan.probe() }
 
 // now is the time since the Loop began, in nanoseconds: a connection keeps many
 // times, and this is a third of a time.Time.

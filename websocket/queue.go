@@ -2,25 +2,30 @@ package websocket
 
 import "context"
 
-// TrySend queues a frame that Frame made. It never waits: false means that the
-// queue is full, the connection is closing, or it has gone. Frames queued
-// before Accept leave right behind the 101.
-func (c *Conn) TrySend(frame []byte) bool {
+// TrySend sends a message as far as that goes without waiting, and queues the
+// rest: false means that the queue is full, the connection is closing, or it has
+// gone. Messages queued before Accept leave right behind the 101.
+func (c *Conn) TrySend(m *Prepared) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pushLocked(frame)
+	if !c.pushLocked(m) {
+		return false
+	}
+	c.flushLocked()
+	return true
 }
 
 // SendWait is TrySend that waits for room, until ctx ends or the connection
-// closes. Before Accept there is no writer to make room, so it does not wait.
-func (c *Conn) SendWait(ctx context.Context, frame []byte) bool {
+// closes. Before Accept nothing makes room, so it does not wait.
+func (c *Conn) SendWait(ctx context.Context, m *Prepared) bool {
 	for {
 		c.mu.Lock()
-		if c.pushLocked(frame) {
+		if c.pushLocked(m) {
+			c.flushLocked()
 			c.mu.Unlock()
 			return true
 		}
-		if c.end != nil || c.line == nil {
+		if c.end != nil || c.line == nil && !c.opening {
 			c.mu.Unlock()
 			return false
 		}
@@ -38,13 +43,19 @@ func (c *Conn) SendWait(ctx context.Context, frame []byte) bool {
 	}
 }
 
-func (c *Conn) pushLocked(frame []byte) bool {
-	if c.end != nil || len(c.queue) > 0 && !c.fitsLocked(frame) {
+// pushLocked queues a message. A full queue may hold what a Batch has not come to
+// send yet; only what the line does not take counts against the client.
+func (c *Conn) pushLocked(m *Prepared) bool {
+	if c.end != nil {
 		return false
 	}
-	c.queue = append(c.queue, frame)
-	c.queued += int64(len(frame))
-	c.flushLocked()
+	if len(c.queue) > 0 && !c.fitsLocked(m.frame) {
+		if c.flushLocked(); len(c.queue) > 0 && !c.fitsLocked(m.frame) {
+			return false
+		}
+	}
+	c.queue = append(c.queue, m.frame)
+	c.queued += int64(len(m.frame))
 	return true
 }
 

@@ -12,7 +12,7 @@ func TestBurstToAHealthyReaderIsNeverShed(t *testing.T) {
 	cl, _, _ := open(t, DefaultOptions(), nil, func(c *Conn) handler {
 		return func(ctx context.Context, _ Message) error {
 			for i := range 500 {
-				frame := Frame(fmt.Append(nil, i), false)
+				frame := Prepare(fmt.Append(nil, i), false)
 				if !c.TrySend(frame) && !c.SendWait(ctx, frame) {
 					t.Errorf("frame %d was refused", i)
 				}
@@ -38,7 +38,7 @@ func TestQueueIsBoundedInFramesAndBytes(t *testing.T) {
 		"no limit of bytes":    {Options{QueueFrames: 5}, 1 << 20, 5},
 	} {
 		conn, n := newLoop(t).New(&c.o), 0
-		for conn.TrySend(Frame(make([]byte, c.size), true)) {
+		for conn.TrySend(Prepare(make([]byte, c.size), true)) {
 			n++
 		}
 		if n != c.want {
@@ -53,9 +53,9 @@ func TestSendWaitGetsRoomWhenTheClientReads(t *testing.T) {
 		o.QueueFrames = 1
 		cl, c, done := piped(t, o, echo)
 		synctest.Wait()
-		c.TrySend(Frame([]byte("1"), false))
+		c.TrySend(Prepare([]byte("1"), false))
 		sent := make(chan bool)
-		go func() { sent <- c.SendWait(context.Background(), Frame([]byte("2"), false)) }()
+		go func() { sent <- c.SendWait(context.Background(), Prepare([]byte("2"), false)) }()
 		time.Sleep(time.Second)
 		cl.want(opText, "1")
 		if !<-sent {
@@ -73,15 +73,15 @@ func TestSendWaitEnds(t *testing.T) {
 		o.QueueFrames = 1
 		_, c, done := piped(t, o, echo)
 		synctest.Wait()
-		c.TrySend(Frame([]byte("stuck"), false))
+		c.TrySend(Prepare([]byte("stuck"), false))
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		if c.SendWait(ctx, Frame(nil, false)) || time.Since(start) != 100*time.Millisecond {
+		if c.SendWait(ctx, Prepare(nil, false)) || time.Since(start) != 100*time.Millisecond {
 			t.Errorf("SendWait to a full queue returned after %v", time.Since(start))
 		}
 		sent := make(chan bool)
-		go func() { sent <- c.SendWait(context.Background(), Frame(nil, false)) }()
+		go func() { sent <- c.SendWait(context.Background(), Prepare(nil, false)) }()
 		synctest.Wait()
 		c.Kill(1013, "", CauseSlow)
 		if <-sent {

@@ -27,7 +27,7 @@ func testTLS(t *testing.T, park bool) {
 		}
 		done <- start(c, func(ctx context.Context, m Message) error {
 			for range 100 {
-				c.SendWait(ctx, Frame(m.Data, m.Binary))
+				c.SendWait(ctx, Prepare(m.Data, m.Binary))
 			}
 			return nil
 		})

@@ -14,7 +14,7 @@ func TestClientThatNeverReadsIsCut(t *testing.T) {
 		_, c, done := piped(t, DefaultOptions(), echo)
 		synctest.Wait()
 		start := time.Now()
-		c.TrySend(Frame([]byte("nobody reads"), false))
+		c.TrySend(Prepare([]byte("nobody reads"), false))
 		if got := <-done; got.Code != CodeAbnormal || got.Cause != CauseSlow {
 			t.Errorf("got %d %s, want 1006 slow", got.Code, got.Cause)
 		}
@@ -29,8 +29,9 @@ func TestSlowButProgressingClientIsNotCut(t *testing.T) {
 		cl, c, done := piped(t, DefaultOptions(), echo)
 		cl.r = nil // read without a buffer
 		synctest.Wait()
-		want := Frame(bytes.Repeat([]byte("x"), 40<<10), true)
-		c.TrySend(want)
+		m := Prepare(bytes.Repeat([]byte("x"), 40<<10), true)
+		c.TrySend(m)
+		want := m.frame
 		var got []byte
 		for len(got) < len(want) {
 			time.Sleep(9 * time.Second)
@@ -53,7 +54,7 @@ func TestSlowReaderOverTCPDoesNotPinServe(t *testing.T) {
 	o := DefaultOptions()
 	o.WriteTimeout = 200 * time.Millisecond
 	_, c, done := open(t, o, nil, echo)
-	frame := Frame(make([]byte, 60<<10), true)
+	frame := Prepare(make([]byte, 60<<10), true)
 	for c.TrySend(frame) {
 	}
 	if got := <-done; got.Cause != CauseSlow {
@@ -67,7 +68,7 @@ func TestSmallFramesAreJoinedInOrder(t *testing.T) {
 		synctest.Wait()
 		sizes := []int{1, 100, 9000, 9000, 20000, 3, 0, 70000, 5}
 		for i, n := range sizes {
-			c.TrySend(Frame([]byte(strings.Repeat(string(rune('a'+i)), n)), false))
+			c.TrySend(Prepare([]byte(strings.Repeat(string(rune('a'+i)), n)), false))
 		}
 		for i, n := range sizes {
 			cl.want(opText, strings.Repeat(string(rune('a'+i)), n))
