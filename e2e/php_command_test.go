@@ -338,12 +338,6 @@ posix_kill(getmypid(), SIGTERM);
 sleep(20);`}}.want(t, 5, "handled", "")
 }
 
-func TestServerFunctionsThrowOnTheCommandLine(t *testing.T) {
-	t.Parallel()
-	phpRun{Args: []string{"-r", `try { ephpm_ws_broadcast('a', 'b'); } catch (Error $e) { echo $e->getMessage(); }`}}.want(t,
-		0, "ephpm_ws_broadcast(): no running server is attached", "")
-}
-
 func TestEphpmLogIsOnStderrOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	phpRun{Args: []string{"-r", `ephpm_log('hello'); ephpm_log('no', EPHPM_LOG_LEVEL_ERROR, ['a' => 1]); try { ephpm_log('x', 0, [NAN]); } catch (ValueError $e) { echo $e->getMessage(); }`}}.want(t,

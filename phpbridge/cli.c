@@ -80,7 +80,7 @@ static void serve(FILE *script)
 	php_request_shutdown(NULL);
 }
 
-void ephpm_cli_main(int argc, char **argv, const char *binary)
+void ephpm_cli_main(int argc, char **argv, const struct ephpm_cli_place *place)
 {
 	FILE *script = NULL;
 	int status;
@@ -94,7 +94,8 @@ void ephpm_cli_main(int argc, char **argv, const char *binary)
 	name_process(argv[0]);
 	/* A closed pipe is an error that scripts see, as under php-cli. */
 	signal(SIGPIPE, SIG_IGN);
-	options.binary = binary;
+	options.binary = place->binary;
+	ephpm_cli_server_start(place->server, place->site);
 	argv = ephpm_cli_title_start(argc, argv);
 	if (!ephpm_cli_parse(&options, argc, argv, &status)) {
 		exit(status);

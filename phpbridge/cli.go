@@ -15,14 +15,26 @@ import (
 	"unsafe"
 )
 
+// A CLIServer is the server that scripts on the command line make host calls to.
+type CLIServer struct {
+	// Socket is the path of its socket; or, when it does not start with a slash,
+	// why there is none, in words that follow "cannot reach the server:".
+	Socket string
+	// Site is one of its sites. Empty means the only one.
+	Site string
+}
+
 // CLICommand returns what makes PHP's command line out of this process by
 // syscall.Exec, which must follow at once: name is how this program was called,
 // args are php-cli's. There is an error when libphp is not there.
-func CLICommand(name string, args []string) (path string, argv, env []string, err error) {
+func CLICommand(name string, args []string, to CLIServer) (path string, argv, env []string, err error) {
 	if err := findLibrary(); err != nil {
 		return "", nil, nil, err
 	}
-	env = append(os.Environ(), C.EPHPM_CLI_BINARY_VARIABLE+"="+phpBinary(name))
+	env = append(os.Environ(),
+		C.EPHPM_CLI_BINARY_VARIABLE+"="+phpBinary(name),
+		C.EPHPM_CLI_SERVER_VARIABLE+"="+to.Socket,
+		C.EPHPM_CLI_SITE_VARIABLE+"="+to.Site)
 	if !CalledPHP(name) {
 		name += " php" // for ps
 	}

@@ -1,5 +1,4 @@
-/* The functions that only the command line has, and those of a server, which
- * are there but have none to talk to. */
+/* The functions that only the command line has. */
 #include "cli_parts.h"
 
 #include <stdio.h>
@@ -77,13 +76,6 @@ static ZEND_FUNCTION(ephpm_log)
 	smart_str_free(&line);
 }
 
-static ZEND_FUNCTION(detached)
-{
-	(void)execute_data;
-	(void)return_value;
-	zend_throw_error(NULL, "%s(): no running server is attached", get_active_function_name());
-}
-
 const zend_function_entry *ephpm_cli_functions(void)
 {
 	/* clang-format off */
@@ -98,17 +90,5 @@ const zend_function_entry *ephpm_cli_functions(void)
 	/* clang-format on */
 
 	functions[2].handler = ZEND_FN(dl); /* not in the table: see weak.h */
-	return functions;
-}
-
-const zend_function_entry *ephpm_cli_detached_functions(void)
-{
-	static zend_function_entry functions[32];
-	const size_t room = sizeof(functions) / sizeof(functions[0]) - 1;
-
-	for (size_t i = 0; i < room && ephpm_ws_functions[i].fname; i++) {
-		functions[i] = ephpm_ws_functions[i];
-		functions[i].handler = ZEND_FN(detached);
-	}
 	return functions;
 }

@@ -2,6 +2,7 @@
 #ifndef EPHPM_CLI_PARTS_H
 #define EPHPM_CLI_PARTS_H
 
+#include "call.h"
 #include "compat.h"
 
 /* What a program has for a name that is not in a file. */
@@ -55,9 +56,14 @@ void ephpm_cli_run(const struct ephpm_cli_options *o, FILE *script);
 /* cli_show.c: prints what -v, -m, -i or --ini ask for. */
 void ephpm_cli_show(enum ephpm_cli_mode mode);
 
-/* cli_functions.c: functions for PHP code; the tables are made at run time. */
+/* cli_functions.c: functions for PHP code; the table is made at run time. */
 const zend_function_entry *ephpm_cli_functions(void);
-const zend_function_entry *ephpm_cli_detached_functions(void);
+
+/* cli_server.c: brings host calls to a server: where is the path of its socket, or
+ * why there is none. Both strings live as long as the process. */
+void ephpm_cli_server_start(const char *where, const char *site);
+bool ephpm_cli_server_call(
+	const struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len);
 
 /* cli_title.c: takes the memory that ps shows, and returns copies of argv. */
 char **ephpm_cli_title_start(int argc, char **argv);

@@ -198,7 +198,7 @@ bool ephpm_cli_startup(struct ephpm_cli_options *o)
 	/* Addresses in libphp are known only now; see weak.h. */
 	cli_sapi.sapi_error = zend_error;
 	cli_sapi.additional_functions = ephpm_cli_functions();
-	cli_module.functions = ephpm_cli_detached_functions();
+	cli_module.functions = ephpm_ws_functions;
 	cli_sapi.php_ini_path_override = o->ini_file;
 	cli_sapi.php_ini_ignore = o->no_ini;
 

@@ -9,10 +9,15 @@ import (
 	"testing"
 )
 
-// cli runs this test program as PHP's command line.
+// cli runs this test program as PHP's command line, without a server.
 func cli(t *testing.T, stdin string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	path, argv, env, err := CLICommand("ephpm", args)
+	return cliWith(t, CLIServer{Socket: "it is not there"}, stdin, args...)
+}
+
+func cliWith(t *testing.T, to CLIServer, stdin string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	path, argv, env, err := CLICommand("ephpm", args, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +50,8 @@ func TestCommandLine(t *testing.T) {
 		{"", []string{"-n", "-r", "foo("}, 255, "\nParse error: Unclosed '(' in Command line code on line 1\n"},
 		{"", []string{script + ".no"}, 1, "Could not open input file: " + script + ".no\n"},
 		{"", []string{"-r", `cli_set_process_title(str_repeat('title ', 1000)); echo strlen(cli_get_process_title()) > 10 ? getenv('HOME') : '';`}, 0, os.Getenv("HOME")},
-		{"", []string{"-r", `try { ephpm_ws_count(); } catch (Error $e) { echo $e->getMessage(); }`}, 0, "ephpm_ws_count(): no running server is attached"},
-		{"", []string{"-r", `echo PHP_BINARY, getenv('EPHPM_PROCESS_ROLE'), getenv('EPHPM_PHP_BINARY');`}, 0, phpBinary("ephpm")},
+		{"", []string{"-r", `try { ephpm_ws_count(); } catch (Error $e) { echo $e->getMessage(); }`}, 0, "ephpm_ws_count() cannot reach the server: it is not there"},
+		{"", []string{"-r", `echo PHP_BINARY, getenv('EPHPM_PROCESS_ROLE'), getenv('EPHPM_PHP_BINARY'), getenv('EPHPM_PHP_SERVER'), getenv('EPHPM_PHP_SITE');`}, 0, phpBinary("ephpm")},
 		{"", []string{"-r", "1;", "-f", "x"}, 1, "Either execute direct code, process stdin or use a file.\n"},
 	} {
 		status, stdout, stderr := cli(t, c.stdin, c.args...)
@@ -62,7 +67,7 @@ func TestCommandLine(t *testing.T) {
 }
 
 func TestCommandLineWithoutLibphp(t *testing.T) {
-	_, argv, env, err := CLICommand("ephpm", []string{"-v"})
+	_, argv, env, err := CLICommand("ephpm", []string{"-v"}, CLIServer{})
 	if err != nil {
 		t.Fatal(err)
 	}

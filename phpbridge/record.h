@@ -1,7 +1,8 @@
-/* Records from the worker to the front, and the values of host calls. */
+/* Records from the worker to the front. */
 #ifndef EPHPM_RECORD_H
 #define EPHPM_RECORD_H
 
+#include "call.h"
 #include "compat.h"
 #include "shared.h"
 
@@ -17,6 +18,7 @@ struct ephpm_worker {
 	bool fatal;          /* the request had a fatal error */
 	bool finished;       /* the client has its answer: output goes nowhere */
 	const char *uploads; /* its directory for uploads; "" when it has none */
+	ephpm_caller call;   /* how host calls reach the front */
 	char *process_name;  /* argv[0], for ps */
 	size_t process_name_size;
 };
@@ -33,19 +35,8 @@ void ephpm_record_note(int32_t level, const char *message, size_t len, const zen
 /* Publishes all records and wakes the front. */
 void ephpm_record_notify(void);
 
-/* A host call under construction: request memory. */
-struct ephpm_call {
-	smart_str values;
-	uint16_t count;
-};
-
-void ephpm_call_null(struct ephpm_call *c);
-void ephpm_call_bool(struct ephpm_call *c, bool value);
-void ephpm_call_int(struct ephpm_call *c, zend_long value);
-void ephpm_call_string(struct ephpm_call *c, const zend_string *value);
-
-/* Sends the call, frees it, waits for the answer and stores it. An answer that
- * throws leaves return_value as it is and the exception pending. */
-void ephpm_call_run(struct ephpm_call *c, uint16_t function, zval *return_value);
+/* How a worker makes a host call; see call.h. */
+bool ephpm_record_call(
+	const struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len);
 
 #endif

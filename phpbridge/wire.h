@@ -142,6 +142,18 @@ enum {
 	EPHPM_REC_NOTE = 10,   /* i32 slog level, u32 length, message, JSON or nothing */
 };
 
+/* Records of a remote caller, a process outside of the pool that makes host calls
+ * over a Unix socket: the same header, and these in place of the above but CALL.
+ * The caller says HELLO once and then CALL as often as it likes, each of which is
+ * answered before the next is read. */
+#define EPHPM_REMOTE_VERSION 1
+enum {
+	EPHPM_REC_HELLO = 32,   /* u16 version, name of the site or nothing for the only one */
+	EPHPM_REC_WELCOME = 33, /* u16 version */
+	EPHPM_REC_REFUSED = 34, /* text: why; the front ends the connection */
+	EPHPM_REC_ANSWER = 35,  /* a value */
+};
+
 /* The largest payload of a record but OUTPUT, in bytes. */
 #define EPHPM_HEADERS_MAX (1024 * 1024)
 #define EPHPM_CALL_MAX (64 * 1024 * 1024)

@@ -49,6 +49,7 @@ void ephpm_worker_main(const struct ephpm_shared *shared, uint32_t slot, const c
 
 	ephpm_worker.shared = *shared;
 	ephpm_worker.slot = slot;
+	ephpm_worker.call = ephpm_record_call;
 	ephpm_worker.turn = slot;
 	set_name(slot);
 	pthread_atfork(NULL, NULL, on_fork);

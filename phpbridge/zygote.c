@@ -327,6 +327,16 @@ static void restore_environment(void)
 	unsetenv(EPHPM_ROLE_VARIABLE);
 }
 
+/* Returns a copy of a variable and removes it. */
+static const char *take_variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	value = strdup(value ? value : "");
+	unsetenv(name);
+	return value;
+}
+
 __attribute__((constructor)) static void choose_role(int argc, char **argv)
 {
 	const char *role = getenv(EPHPM_ROLE_VARIABLE);
@@ -335,11 +345,13 @@ __attribute__((constructor)) static void choose_role(int argc, char **argv)
 		restore_environment();
 		zygote_main(argc, argv);
 	} else if (role && !strcmp(role, "cli")) {
-		const char *binary = getenv(EPHPM_CLI_BINARY_VARIABLE);
-		binary = strdup(binary ? binary : "");
-		unsetenv(EPHPM_CLI_BINARY_VARIABLE);
+		struct ephpm_cli_place place = {
+			.binary = take_variable(EPHPM_CLI_BINARY_VARIABLE),
+			.server = take_variable(EPHPM_CLI_SERVER_VARIABLE),
+			.site = take_variable(EPHPM_CLI_SITE_VARIABLE),
+		};
 		restore_environment();
-		ephpm_cli_main(argc, argv, binary);
+		ephpm_cli_main(argc, argv, &place);
 	}
 	ephpm_cli_note_signals();
 }

@@ -42,6 +42,11 @@ type ServerConfig struct {
 	// path in a configuration file starts at that file's directory. Empty means
 	// none.
 	PIDFile string `toml:"pid_file"`
+	// ControlSocket is the path of the Unix socket over which scripts on the
+	// command line reach the running server. A relative path in a configuration
+	// file starts at that file's directory. ControlAuto finds one that "ephpm
+	// php" finds too. Empty means none.
+	ControlSocket string `toml:"control_socket"`
 	// IndexFiles are tried in order for a directory. Empty means that a
 	// directory has no index.
 	IndexFiles []string `toml:"index_files"`
@@ -271,6 +276,7 @@ func DefaultConfig() Config {
 		Server: ServerConfig{
 			Listen:         Addresses{"0.0.0.0:8080"},
 			DocumentRoot:   ".",
+			ControlSocket:  ControlAuto,
 			ResolveRoot:    true,
 			IndexFiles:     []string{"index.php", "index.html"},
 			WebSocketFiles: []string{"websocket.php"},

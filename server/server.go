@@ -24,6 +24,7 @@ type Server struct {
 	log         *slog.Logger
 	endpoints   []endpoint
 	redirect    *tlsRedirect  // nil when plain HTTP is answered
+	control     *control      // nil without a control socket
 	certs       *certificates // nil when nothing speaks TLS
 	pool        workers
 	shedder     *shedder // nil when nothing is shed
@@ -71,6 +72,7 @@ func New(c Config, log *slog.Logger) (*Server, error) {
 	if t := c.Server.TLS; t.RedirectHTTP {
 		s.redirect = newTLSRedirect(cmp.Or(t.RedirectPort, listenPort(endpoints, true)))
 	}
+	s.openControl()
 	return s, nil
 }
 
@@ -200,6 +202,9 @@ func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 	}
 	if rate := int64(s.config.Server.Limits.MinDataRate); rate > 0 {
 		wg.Go(func() { s.conns.watchSlow(background, slowWindow(s.config.Server), rate) })
+	}
+	if s.control != nil {
+		wg.Go(func() { s.control.serve(background) })
 	}
 	for _, e := range endpoints {
 		e.Listener = s.guard(e.Listener)

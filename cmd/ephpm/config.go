@@ -194,6 +194,9 @@ func (l *loader) resolve(dir string) {
 		s := &c.Sites[i]
 		paths = append(paths, &s.Root, &s.TLS.Cert, &s.TLS.Key)
 	}
+	if c.Server.ControlSocket != server.ControlAuto {
+		paths = append(paths, &c.Server.ControlSocket)
+	}
 	for _, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)

@@ -23,9 +23,11 @@ const usage = `Usage:
   ephpm serve [-c FILE] [-l ADDR] [-d DIR] [-v]   serve until SIGTERM or SIGINT
   ephpm reload [-c FILE]                          let the running server take up new code
   ephpm config check [-c FILE]                    check a configuration and exit
-  ephpm php [ARGS]                                run PHP as php-cli does; -h there
+  ephpm php [--config FILE] [--site NAME] [ARGS]  run PHP as php-cli does; -h there
   ephpm version                                   print the versions
   ephpm help                                      print this
+
+  --config and --site say which server ephpm_* functions of the script reach.
 
 Flags:
   -c, -config FILE         the configuration; ephpm.toml here when left out

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -13,11 +16,85 @@ import (
 // php makes PHP's command line out of this process. It returns only when that
 // cannot be.
 func php(name string, args []string, stderr io.Writer) int {
-	path, argv, env, err := server.PHPCommand(name, args)
+	to, args, err := phpServer(args, os.Environ())
+	if err != nil {
+		return fail(stderr, err)
+	}
+	path, argv, env, err := server.PHPCommand(name, args, to)
 	if err == nil {
 		err = fmt.Errorf("%s: %w", path, syscall.Exec(path, argv, env))
 	}
 	return fail(stderr, err)
+}
+
+// phpServer takes our own options from the front of php-cli's arguments and finds
+// the server that ephpm_* functions shall reach. That there is none matters only
+// to scripts that call one.
+func phpServer(args, environ []string) (to server.PHPServer, rest []string, err error) {
+	config := ""
+	for len(args) > 0 {
+		name, value, joined := strings.Cut(args[0], "=")
+		if name != "--config" && name != "--site" {
+			break
+		}
+		args = args[1:]
+		if !joined && len(args) > 0 {
+			value, args = args[0], args[1:]
+		}
+		if value == "" {
+			return to, nil, fmt.Errorf("ephpm php: %s needs a value", name)
+		}
+		if name == "--config" {
+			config = value
+		} else {
+			to.Site = value
+		}
+	}
+	if config == "" {
+		if to.Socket, err = findServer(environ); err != nil {
+			to.Socket = err.Error() // for who calls one
+		}
+		return to, args, nil
+	}
+	c, _, err := load(request{file: config, environ: environ})
+	if err != nil {
+		return to, nil, err
+	}
+	if to.Socket, err = controlOf(c); err != nil {
+		return to, nil, err
+	}
+	return to, args, nil
+}
+
+// controlOf returns the absolute path of the control socket of a configuration.
+func controlOf(c server.Config) (string, error) {
+	path := c.FindControl()
+	if path == "" {
+		return "", errors.New("server.control_socket is empty, so it has none")
+	}
+	return filepath.Abs(path)
+}
+
+// findServer returns the control socket of the server that a script is most likely
+// about: that of the ephpm.toml here or of the environment, that which serves this
+// directory, or the only one.
+func findServer(environ []string) (string, error) {
+	_, err := os.Stat(defaultFile)
+	if err == nil || slices.ContainsFunc(environ, namesControl) {
+		c, _, err := load(request{root: ".", environ: environ})
+		if err != nil {
+			return "", err
+		}
+		return controlOf(c)
+	}
+	if path, ok := server.FindControlOf("."); ok {
+		return path, nil
+	}
+	return server.RunningControl()
+}
+
+func namesControl(variable string) bool {
+	return strings.HasPrefix(variable, envName("server.control_socket")+"=")
 }
 
 // isForPHP reports whether arguments that name no command of ours are php-cli's.
