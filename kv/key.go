@@ -1,5 +1,10 @@
 package kv
 
+import (
+	"math/rand/v2"
+	"time"
+)
+
 // A Type is what a key holds.
 type Type string
 
@@ -80,4 +85,64 @@ func (s *Store) Keys() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.keysLocked()
+}
+
+// RandomKey returns one of the keys, and whether there is any. Keys that share a
+// bucket are less likely than others.
+func (s *Store) RandomKey() (key []byte, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, now := s.table.mem, s.now()
+	start := rand.Uint32N(s.table.buckets)
+	for i := range s.table.buckets {
+		for r := m.bucket((start + i) % s.table.buckets); r != 0; r = m.next(r) {
+			if at := m.expiry(r); at == 0 || at > now {
+				return append([]byte{}, m.key(r)...), true
+			}
+		}
+	}
+	return nil, false
+}
+
+// Version returns the version of a key of any type, 0 if it is not there. See
+// Current.
+func (s *Store) Version(key []byte) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r, found := s.findLocked(key); found {
+		return s.versionOf(r)
+	}
+	return 0
+}
+
+// DelIf deletes a key if it holds this string, and reports whether it did.
+func (s *Store) DelIf(key, value []byte) (bool, error) {
+	return s.doIf(key, value, func(ref) { s.deleteLocked(key) })
+}
+
+// ExpireIf gives a key a TTL if it holds this string, and reports whether it
+// did.
+func (s *Store) ExpireIf(key, value []byte, ttl time.Duration) (bool, error) {
+	if ttl <= 0 {
+		return false, ErrInvalidTTL
+	}
+	return s.doIf(key, value, func(r ref) { s.setExpiryLocked(key, r, s.now()+ttlMillis(ttl)) })
+}
+
+func (s *Store) doIf(key, value []byte, do func(r ref)) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, found := s.findLocked(key)
+	if !found {
+		return false, nil
+	}
+	if s.kindOf(r) != kindString {
+		return false, ErrWrongType
+	}
+	have, err := s.appendStringLocked(nil, r)
+	if err != nil || string(have) != string(value) {
+		return false, err
+	}
+	do(r)
+	return true, nil
 }

@@ -18,6 +18,11 @@ type Store struct {
 	opts  Options
 	codec *codec // nil: nothing is compressed
 
+	// Clients of a Server hold gate for reading while they run a command, and
+	// alone for a transaction.
+	gate sync.RWMutex
+	hub  hub
+
 	lockMu sync.Mutex // guards the following
 	locks  locker
 
@@ -38,17 +43,17 @@ type Store struct {
 
 // Stats are what a Store has counted since it was made.
 type Stats struct {
-	Keys       int    // now, with those that expired and were not yet swept
-	Bytes      int64  // now, of Options.MemoryLimit
-	Limit      int64  // Options.MemoryLimit
-	Hits       uint64 // reads that found their key
-	Misses     uint64 // reads that did not
-	Evictions  uint64 // keys dropped for room
-	Expired    uint64 // keys dropped at the end of their TTL
-	Refused    uint64 // writes that did not fit
-	Locks      int    // now held or waited for
-	Waiters    int    // calls of Wait that wait now
-	Compressed uint64 // values that were stored compressed
+	Keys      int    // now, with those that expired and were not yet swept
+	WithTTL   int    // of those, with a TTL
+	Bytes     int64  // now, of Options.MemoryLimit
+	Limit     int64  // Options.MemoryLimit
+	Hits      uint64 // reads that found their key
+	Misses    uint64 // reads that did not
+	Evictions uint64 // keys dropped for room
+	Expired   uint64 // keys dropped at the end of their TTL
+	Refused   uint64 // writes that did not fit
+	Locks     int    // now held or waited for
+	Waiters   int    // calls of Wait that wait now
 }
 
 // New returns an empty Store. It fails when there is no memory, and for Options
@@ -65,6 +70,7 @@ func New(o Options) (*Store, error) {
 	s := &Store{
 		opts:    o,
 		codec:   codec,
+		hub:     newHub(),
 		locks:   newLocker(),
 		watches: make(map[string]*watch),
 		// No version of an earlier run comes again.
@@ -137,7 +143,8 @@ func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
-	st.Keys, st.Bytes, st.Limit = s.table.count, s.table.used(), s.opts.MemoryLimit
+	st.Keys, st.WithTTL = s.table.count, s.table.volatile
+	st.Bytes, st.Limit = s.table.used(), s.opts.MemoryLimit
 	st.Locks, st.Waiters = locks, s.waiters
 	return st
 }

@@ -210,6 +210,29 @@ func (s *Store) GetDel(key []byte) (value []byte, ok bool, err error) {
 	return value, true, nil
 }
 
+// GetExpire returns a copy of a string and lets it expire at a Unix time in
+// milliseconds, which deletes it if that has passed; zero is never.
+func (s *Store) GetExpire(key []byte, at int64) (value []byte, ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.readLocked(key)
+	if !ok {
+		return nil, false, nil
+	}
+	if s.kindOf(r) != kindString {
+		return nil, false, ErrWrongType
+	}
+	if value, err = s.appendStringLocked([]byte{}, r); err != nil {
+		return nil, false, err
+	}
+	if at != 0 && at <= s.now() {
+		s.deleteLocked(key)
+	} else if at != s.expiryOf(r) {
+		s.setExpiryLocked(key, r, at)
+	}
+	return value, true, nil
+}
+
 // Append adds to the end of a string, which is empty if it is not there, and
 // returns its new length. The TTL stays.
 func (s *Store) Append(key, tail []byte) (int, error) {

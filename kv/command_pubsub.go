@@ -1,0 +1,47 @@
+package kv
+
+import "strings"
+
+const subscribing = forSubscribers | noGate | noTransaction
+
+var pubsubCommands = []command{
+	{"subscribe", -2, subscribing, keyRange{}, func(c *client, args [][]byte) { c.subscribe(args[1:], false, "subscribe") }},
+	{"psubscribe", -2, subscribing, keyRange{}, func(c *client, args [][]byte) { c.subscribe(args[1:], true, "psubscribe") }},
+	{"unsubscribe", -1, subscribing, keyRange{}, func(c *client, args [][]byte) { c.unsubscribe(args[1:], false, "unsubscribe") }},
+	{"punsubscribe", -1, subscribing, keyRange{}, func(c *client, args [][]byte) { c.unsubscribe(args[1:], true, "punsubscribe") }},
+	{"publish", 3, noGate, keyRange{}, cmdPublish},
+	{"pubsub", -2, noGate, keyRange{}, cmdPubSub},
+}
+
+// cmdPublish answers with how many got the message, clients of Redis and
+// whoever Publish reaches.
+func cmdPublish(c *client, args [][]byte) {
+	n := c.store.hub.publish(args[1], args[2])
+	o := &c.server.opts
+	if name, ok := strings.CutPrefix(string(args[1]), o.PublishPrefix); ok && o.Publish != nil {
+		n += o.Publish(c.store, name, args[2])
+	}
+	c.reply.integer(int64(n))
+}
+
+func cmdPubSub(c *client, args [][]byte) {
+	sub, rest := args[1], args[2:]
+	switch {
+	case is(sub, "channels") && len(rest) <= 1:
+		names := c.store.hub.names(lastOf(args[1:]))
+		c.reply.array(len(names))
+		for _, name := range names {
+			c.reply.text(name)
+		}
+	case is(sub, "numsub"):
+		c.reply.array(2 * len(rest))
+		for _, name := range rest {
+			c.reply.bulk(name)
+			c.reply.integer(int64(c.store.hub.count(string(name))))
+		}
+	case is(sub, "numpat") && len(rest) == 0:
+		c.reply.integer(int64(c.store.hub.patternCount()))
+	default:
+		c.reply.error(unknownSub("pubsub", sub))
+	}
+}
