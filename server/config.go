@@ -28,6 +28,9 @@ type ServerConfig struct {
 	// protocol, version 1 or 2: then each of their connections must begin with
 	// it, before TLS. Those of others are as without.
 	ProxyProtocol bool `toml:"proxy_protocol"`
+	// H2C lets plain listeners speak HTTP/2 as well, to clients that begin with it
+	// (prior knowledge, RFC 9113 §3.3), such as a proxy.
+	H2C bool `toml:"h2c"`
 	// DocumentRoot is the directory that is served; beside other sites, for host
 	// names that are no site's, without sockets. A relative path in a
 	// configuration file starts at that file's directory. Empty, beside other

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -70,7 +71,7 @@ func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
 		return handlerError
 	}
 	path, ok := decodePath(t.path)
-	if !ok {
+	if !ok || twoHosts(r) {
 		w.fail(http.StatusBadRequest)
 		return handlerError
 	}
@@ -91,6 +92,14 @@ func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
 		return s.redirect.answer(w, r, t.uri)
 	}
 	return site.answer(w, r, &visit{id: s.requestID(r), target: t, path: path}, now)
+}
+
+// twoHosts reports whether the request names one host in :authority and another in
+// Host (RFC 9113 §8.3.1). net/http leaves the latter in the header only for
+// HTTP/2 and HTTP/3.
+func twoHosts(r *http.Request) bool {
+	hosts := r.Header["Host"]
+	return len(hosts) > 1 || len(hosts) == 1 && !strings.EqualFold(hosts[0], r.Host)
 }
 
 // siteOf returns the site that the request is for, or why there is none. net/http

@@ -126,6 +126,9 @@ func (c *cgi) appendHeaders(v phpbridge.Vars) phpbridge.Vars {
 	v = v.Add("CONTENT_TYPE", contentType)
 	v = v.Add("CONTENT_LENGTH", length)
 	for field, values := range h {
+		if field == "Host" {
+			continue // of HTTP/2; appendHost has it
+		}
 		name, known := headerVars[field]
 		if !known {
 			if name = headerVar(field); name == "" {
