@@ -45,7 +45,7 @@ func (p *Pool) enter(ctx context.Context, x *exchange) error {
 		b.free = b.free[:n-1]
 		b.held++
 		p.mu.Unlock()
-		err := p.place(x, j)
+		err := p.place(x, j, x.start)
 		if err != nil {
 			p.release(j)
 		}
@@ -81,13 +81,13 @@ func (p *Pool) await(ctx context.Context, b *backlog, w *waiter) error {
 	return <-w.turn // it came in the same moment: use it
 }
 
-// place writes the exchange's request into a job and submits it.
-func (p *Pool) place(x *exchange, j *job) error {
+// place writes the exchange's request into a job and submits it, now.
+func (p *Pool) place(x *exchange, j *job, now time.Time) error {
 	x.job = j
 	if err := x.begin(); err != nil {
 		return err
 	}
-	p.submit(x)
+	p.submit(x, now)
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (p *Pool) handOver() {
 		h := p.handovers[0]
 		p.handovers = p.handovers[1:]
 		p.mu.Unlock()
-		err := p.place(h.to.exchange, h.job)
+		err := p.place(h.to.exchange, h.job, time.Now())
 		if err != nil {
 			p.mu.Lock()
 			p.releaseLocked(h.job)

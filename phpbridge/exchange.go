@@ -1,11 +1,14 @@
 package phpbridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,6 +21,7 @@ type exchange struct {
 	pool     *Pool
 	job      *job // nil until its turn
 	request  Request
+	start    time.Time // of Serve
 	busyAt   time.Time // not taken by a worker then: ErrBusy
 	response response
 	body     int64 // bytes of the body that the worker does not have yet
@@ -26,17 +30,32 @@ type exchange struct {
 	detached bool  // and Serve has returned
 	fatal    bool  // the script had a fatal error
 	through  bool  // the worker has no hand in the job any more
+	alone    bool  // no other request was under way when it was submitted
+	waited   bool  // linger was called
 	ended    time.Time
 }
 
-func newExchange(p *Pool, r *Request, w http.ResponseWriter, busyAt time.Time) *exchange {
-	return &exchange{
+// exchanges are reused by request after request.
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+func newExchange(p *Pool, r *Request, w http.ResponseWriter, start time.Time) *exchange {
+	x := exchanges.Get().(*exchange)
+	*x = exchange{
 		pool:     p,
 		request:  *r,
-		busyAt:   busyAt,
-		response: newResponse(w),
+		start:    start,
+		busyAt:   start.Add(cmp.Or(r.Wait, p.options.BacklogWait)),
+		response: newResponse(w, x.response.lines),
 		body:     r.BodyLen,
 	}
+	return x
+}
+
+// free ends an exchange that has no job any more.
+func (x *exchange) free() {
+	x.response.free()
+	*x = exchange{response: response{lines: x.response.lines}}
+	exchanges.Put(x)
 }
 
 // begin writes the request and the start of its body into the job.
@@ -108,6 +127,7 @@ func (x *exchange) tail(ctx context.Context) {
 	}
 	x.settle()
 	_ = x.pool.count(x.request.Class, err) // it was logged
+	x.free()
 }
 
 // settle gives the job back, or leaves it to its dying worker.
@@ -118,15 +138,10 @@ func (x *exchange) settle() {
 	} else {
 		x.pool.abandon(x.job)
 	}
-	x.response.free()
 }
 
 // wait returns what the worker has written, as soon as there is something.
 func (x *exchange) wait(ctx context.Context) ([]byte, error) {
-	done := ctx.Done()
-	if x.gone || x.finished {
-		done = nil
-	}
 	for {
 		p, bad := x.job.written()
 		if bad {
@@ -138,18 +153,41 @@ func (x *exchange) wait(ctx context.Context) ([]byte, error) {
 		if err := x.over(); err != nil {
 			return nil, err
 		}
+		if !x.waited {
+			x.waited = true
+			x.linger()
+			continue
+		}
 		if !x.job.sleep() {
 			continue
 		}
+		var left <-chan struct{} // asked for only here: it is made when it is
+		if !x.gone && !x.finished {
+			left = ctx.Done()
+		}
 		select {
 		case <-x.job.ready:
-		case <-done:
+		case <-left:
 			if x.job.withdraw(ctx.Err()) {
 				continue // over says so
 			}
 			x.leave()
-			done = nil
 		}
+	}
+}
+
+// linger gives the worker a moment before the goroutine sleeps, which costs more
+// than a small script. Alone in the pool it looks out for the answer. Otherwise it
+// lets others run first: a busy worker may take the job meanwhile; if none did, one
+// is woken.
+func (x *exchange) linger() {
+	if x.alone {
+		x.pool.spinner.await(x.job)
+		return
+	}
+	runtime.Gosched()
+	if x.job.state().phase() == stateReady {
+		x.pool.wake(x.request.Class)
 	}
 }
 
@@ -310,7 +348,7 @@ func (x *exchange) end(ctx context.Context) error {
 	return nil
 }
 
-func (x *exchange) result(start time.Time) Result {
+func (x *exchange) result() Result {
 	now := x.ended
 	if now.IsZero() {
 		now = time.Now()
@@ -319,5 +357,5 @@ func (x *exchange) result(start time.Time) Result {
 	if atomic.LoadUint64(u64(&x.job.c.taken_at)) != 0 {
 		taken = x.pool.takenAt(x.job, now)
 	}
-	return Result{Queued: taken.Sub(start), Ran: now.Sub(taken), Fatal: x.fatal}
+	return Result{Queued: taken.Sub(x.start), Ran: now.Sub(taken), Fatal: x.fatal}
 }

@@ -39,6 +39,7 @@ type job struct {
 	timer *time.Timer // runs Pool.check
 	mu    sync.Mutex  // guards the following
 	limit limits
+	fires time.Time // the timer; zero: it is not set
 
 	// Set before the job is submitted.
 	generation uint32

@@ -17,12 +17,22 @@ const signalStop = syscall.Signal(64 - C.EPHPM_SIGNAL_STOP)
 // record that says so.
 const doneMax = 5 * time.Second
 
-// arm starts the clock of a submitted job.
-func (p *Pool) arm(j *job, busyAt time.Time, run time.Duration) {
+// arm starts the clock of a job that was submitted now. A timer that was set for
+// an earlier request and comes first is left as it is: check looks again.
+func (p *Pool) arm(j *job, now, busyAt time.Time, run time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.limit = limits{active: true, generation: j.generation, busyAt: busyAt, run: run}
-	j.timer.Reset(p.whileWaiting(j, time.Now()))
+	d := p.whileWaiting(j, now)
+	if j.fires.IsZero() || now.Add(d).Before(j.fires) {
+		j.lookIn(d, now)
+	}
+}
+
+// lookIn sets the timer. It needs j.mu.
+func (j *job) lookIn(d time.Duration, now time.Time) {
+	j.fires = now.Add(d)
+	j.timer.Reset(d)
 }
 
 // whileWaiting returns when to look at a job that waits: it may be taken now.
@@ -36,12 +46,11 @@ func (p *Pool) whileWaiting(j *job, now time.Time) time.Duration {
 	return next
 }
 
-// disarm stops the clock.
+// disarm stops the clock. The timer may fire in vain, or serve the next request.
 func (p *Pool) disarm(j *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.limit.active = false
-	j.timer.Stop()
 }
 
 // outcome returns what the clock has decided so far.
@@ -57,6 +66,7 @@ func (j *job) outcome() error {
 func (p *Pool) check(j *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.fires = time.Time{}
 	l := &j.limit
 	if !l.active {
 		return
@@ -67,23 +77,23 @@ func (p *Pool) check(j *job) {
 	case state.generation() != l.generation, state.slot() >= p.slotCount:
 		p.lose(j)
 	case state.phase() == stateReady && now.Before(l.busyAt):
-		j.timer.Reset(p.whileWaiting(j, now))
+		j.lookIn(p.whileWaiting(j, now), now)
 	case state.phase() == stateReady:
 		if !j.withdraw(ErrBusy) {
-			j.timer.Reset(time.Millisecond) // it was taken just now
+			j.lookIn(time.Millisecond, now) // it was taken just now
 		}
 	case state.phase() == stateTaken:
 		if l.takenAt.IsZero() {
 			l.takenAt = p.takenAt(j, now)
 		}
 		if next := p.checkRunning(j, state, now); next > 0 {
-			j.timer.Reset(next)
+			j.lookIn(next, now)
 		}
 	case state.phase() == stateDone && (l.doneAt.IsZero() || now.Sub(l.doneAt) < doneMax):
 		if l.doneAt.IsZero() {
 			l.doneAt = now
 		}
-		j.timer.Reset(doneMax)
+		j.lookIn(doneMax, now)
 	default:
 		p.lose(j)
 	}

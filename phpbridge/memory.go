@@ -58,6 +58,10 @@ func newMemory(jobs, maxRequests int) (*memory, error) {
 	return m, nil
 }
 
+// bePatient lets workers look for work for a while before they sleep, when the
+// next job often comes within it.
+func (m *memory) bePatient() { m.pool.patience_ns = C.EPHPM_PATIENCE_NS }
+
 // area returns the bytes of a job, capped so that no slice reaches into
 // another's.
 func (m *memory) area(job, offset, size int) []byte {
@@ -117,6 +121,21 @@ func (m *memory) wake(mask *slotSet) bool {
 				m.ring(i*64 + bits.TrailingZeros64(bit))
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// watched reports whether a worker of the mask looks for work, and will find the
+// only entry of the class's queue.
+func (m *memory) watched(class Class, mask *slotSet) bool {
+	q := &m.pool.queue[class]
+	if atomic.LoadUint64(u64(&q.tail))-atomic.LoadUint64(u64(&q.head)) > 1 {
+		return false
+	}
+	for i := range mask {
+		if atomic.LoadUint64(u64(&m.pool.lookers[i]))&mask[i] != 0 {
+			return true
 		}
 	}
 	return false

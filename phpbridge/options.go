@@ -50,6 +50,9 @@ type Options struct {
 	// WorkerIdle ends a worker above MinWorkers that had nothing to do for
 	// this long. Zero means 10 seconds.
 	WorkerIdle time.Duration
+	// Processors is how many the front and the workers have together. With one,
+	// neither looks out for the other before it sleeps. Zero means more than one.
+	Processors int
 	// MaxRequests replaces a worker after this many requests. Zero means never.
 	MaxRequests int
 	// WorkerMaxMemory replaces a worker whose resident memory is over this many

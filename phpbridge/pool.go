@@ -1,7 +1,6 @@
 package phpbridge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +32,9 @@ type Pool struct {
 	ranges    [classes + 1]slotRange // general slots, then the reserve of each class
 	slotCount int
 
-	pressured chan struct{}   // work waits and no worker sleeps
-	growable  atomic.Bool     // false: pressure would change nothing
+	pressured chan struct{} // work waits and no worker sleeps
+	growable  atomic.Bool   // false: pressure would change nothing
+	spinner   spinner
 	watching  atomic.Bool     // manage looks at what waits, and needs no hint
 	messages  chan message    // from the zygotes
 	listeners sync.WaitGroup  // who pass them on
@@ -87,6 +87,9 @@ func New(o Options) (*Pool, error) {
 	p.layOut()
 	if p.memory, err = newMemory(perClass*int(classes), o.MaxRequests); err != nil {
 		return nil, err
+	}
+	if p.spinner.off = o.Processors == 1; !p.spinner.off {
+		p.memory.bePatient()
 	}
 	for class := range classes {
 		p.backlogs[class].limit = o.MaxWorkers + o.Backlog
@@ -171,11 +174,11 @@ func (p *Pool) Serve(ctx context.Context, w http.ResponseWriter, r *Request) (Re
 	if len(r.Vars)+len(r.Env)+len(r.INI) > requestSize-bodyMin {
 		return Result{}, ErrTooLarge
 	}
-	start := time.Now()
-	x := newExchange(p, r, w, start.Add(cmp.Or(r.Wait, p.options.BacklogWait)))
+	x := newExchange(p, r, w, time.Now())
 	if err := p.enter(ctx, x); err != nil {
-		x.response.free()
-		return Result{Queued: time.Since(start)}, p.count(r.Class, err)
+		queued := time.Since(x.start)
+		x.free()
+		return Result{Queued: queued}, p.count(r.Class, err)
 	}
 	settled := false
 	defer func() {
@@ -186,12 +189,13 @@ func (p *Pool) Serve(ctx context.Context, w http.ResponseWriter, r *Request) (Re
 	}()
 	err := x.run(ctx)
 	settled = true
-	result := x.result(start)
+	result := x.result()
 	if err == nil && !x.through {
 		p.tails.Go(func() { x.tail(ctx) }) // until the script ends; Close waits
 		return result, nil
 	}
 	x.settle()
+	x.free()
 	return result, p.count(r.Class, err)
 }
 
@@ -209,9 +213,10 @@ func (p *Pool) count(class Class, err error) error {
 	return err
 }
 
-// submit puts a loaded job into its class's queue and wakes a worker, if one
-// sleeps.
-func (p *Pool) submit(x *exchange) {
+// submit puts a loaded job into its class's queue and sees to it that a worker
+// takes it: one that looks for work, or one that it wakes. While others run, that
+// is left to linger.
+func (p *Pool) submit(x *exchange, now time.Time) {
 	j := x.job
 	p.mu.Lock()
 	if p.killed {
@@ -220,18 +225,28 @@ func (p *Pool) submit(x *exchange) {
 		p.mu.Unlock()
 		return
 	}
+	x.alone = p.backlogs[Page].held+p.backlogs[Event].held == 1
 	p.push++
 	j.generation = p.push
-	j.submitted = time.Now()
+	j.submitted = now
 	j.label.set(&x.request, j.generation)
 	j.setState(newJobState(j.generation, 0, stateReady))
 	queued := p.memory.push(j.class, uint64(j.generation)<<32|uint64(j.index))
 	p.mu.Unlock()
-	p.arm(j, x.busyAt, x.request.Timeout)
+	p.arm(j, now, x.busyAt, x.request.Timeout)
 	if !queued {
 		return // full of withdrawn jobs, so no worker took any for long: busy
 	}
-	if !p.memory.wake(&p.masks[j.class]) {
+	if x.alone {
+		p.wake(j.class)
+	}
+}
+
+// wake wakes a worker for a job of the class that waits, unless one looks for
+// work.
+func (p *Pool) wake(class Class) {
+	mask := &p.masks[class]
+	if !p.memory.watched(class, mask) && !p.memory.wake(mask) {
 		p.press()
 	}
 }

@@ -33,11 +33,19 @@ type response struct {
 
 type headerLine struct{ key, value string }
 
-func newResponse(w http.ResponseWriter) response {
-	return response{w: w, status: http.StatusOK, buffer: buffers.Get().(*bytes.Buffer)}
+// newResponse reuses lines, of another response.
+func newResponse(w http.ResponseWriter, lines []headerLine) response {
+	return response{w: w, status: http.StatusOK, lines: lines[:0], buffer: buffers.Get().(*bytes.Buffer)}
 }
 
+// keptLines bounds the header lines that are kept for another response.
+const keptLines = 64
+
 func (o *response) free() {
+	if cap(o.lines) > keptLines {
+		o.lines = nil
+	}
+	clear(o.lines[:cap(o.lines)]) // their texts are not kept
 	if o.buffer.Cap() <= 2*responseBuffer {
 		o.buffer.Reset()
 		buffers.Put(o.buffer)
@@ -78,9 +86,7 @@ func (o *response) inform(status int, lines []headerLine) {
 	}
 	h := o.w.Header()
 	kept := h.Clone()
-	for _, l := range lines {
-		h[l.key] = append(h[l.key], l.value)
-	}
+	addLines(h, lines)
 	o.w.WriteHeader(status)
 	clear(h)
 	maps.Copy(h, kept)
@@ -186,11 +192,22 @@ func (o *response) begin() {
 		return
 	}
 	o.begun = true
-	h := o.w.Header()
-	for _, l := range o.lines {
-		h[l.key] = append(h[l.key], l.value)
-	}
+	addLines(o.w.Header(), o.lines)
 	o.w.WriteHeader(o.status)
+}
+
+// addLines adds to a header. The first values of all names share an array: one
+// allocation for all.
+func addLines(h http.Header, lines []headerLine) {
+	values := make([]string, len(lines))
+	for i, l := range lines {
+		if have, ok := h[l.key]; ok {
+			h[l.key] = append(have, l.value)
+			continue
+		}
+		values[i] = l.value
+		h[l.key] = values[i : i+1 : i+1]
+	}
 }
 
 // writeBytes writes body bytes. That a script prints more than it announced, or

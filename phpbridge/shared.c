@@ -52,6 +52,7 @@ bool ephpm_shared_map(struct ephpm_shared *s, int fd, int doorbell)
 	s->jobs = (struct ephpm_job *)(s->slots + EPHPM_SLOTS);
 	s->areas = (uint8_t *)(s->jobs + s->pool->jobs);
 	s->doorbell = doorbell;
+	s->short_waits = 0;
 	return true;
 }
 
@@ -100,18 +101,47 @@ static bool has_work(struct ephpm_shared *s, const struct ephpm_slot *me)
 	return false;
 }
 
-/* Looks for work a little longer before it sleeps: under load the next job comes
- * within the time that falling asleep and being woken would take. Others who
- * want the CPU get it. */
-static bool linger(struct ephpm_shared *s, const struct ephpm_slot *me)
+static uint64_t monotonic_ns(void)
 {
-	for (int i = 0; i < EPHPM_LINGER; i++) {
-		sched_yield();
-		if (has_work(s, me)) {
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static bool others_look(const struct ephpm_shared *s)
+{
+	for (uint32_t i = 0; i < EPHPM_SLOT_WORDS; i++) {
+		if (load(&s->pool->lookers[i])) {
 			return true;
 		}
 	}
 	return false;
+}
+
+/* Looks for work before it sleeps, for the next job often comes within the time
+ * that falling asleep and being woken would take. Others who want the CPU get it.
+ * One worker is enough for that: it says that it looks, and the front wakes nobody
+ * for what it will see. */
+static bool look(struct ephpm_shared *s, uint32_t slot, uint64_t until)
+{
+	struct ephpm_slot *me = &s->slots[slot];
+	uint64_t *word = &s->pool->lookers[slot / 64];
+	uint64_t bit = 1ull << (slot % 64);
+	bool found = false;
+
+	if (others_look(s)) {
+		return false;
+	}
+	set_bits(word, bit);
+	for (int i = 0; !(found = has_work(s, me)) && !load(&me->stop); i++) {
+		if (i >= EPHPM_LOOKS && monotonic_ns() >= until) {
+			break;
+		}
+		sched_yield();
+	}
+	clear_bits(word, bit);
+	return found;
 }
 
 /* Sleeps until the front rings this slot, unless there is work already. The bit
@@ -131,14 +161,6 @@ static void nap(struct ephpm_shared *s, uint32_t slot)
 	clear_bits(word, bit);
 }
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
 static void open_work(struct ephpm_shared *s, struct ephpm_job *job, struct ephpm_work *w)
 {
 	store(&job->taken_at, monotonic_ns());
@@ -153,6 +175,19 @@ static void open_work(struct ephpm_shared *s, struct ephpm_job *job, struct ephp
 	w->body_here = job->body_here;
 	w->body_taken = 0;
 	w->body_ahead = job->body_len - job->body_here;
+}
+
+/* Waits for work, and looks for longer when it had to wait for little of late:
+ * that is how it is when one client asks again and again. */
+static void wait_work(struct ephpm_shared *s, uint32_t slot, uint32_t *short_waits)
+{
+	uint64_t start = monotonic_ns();
+	uint64_t patience = s->pool->patience_ns;
+
+	if (!look(s, slot, *short_waits >= EPHPM_PATIENCE_AFTER ? start + patience : 0)) {
+		nap(s, slot);
+		*short_waits = monotonic_ns() - start < patience ? *short_waits + 1 : 0;
+	}
 }
 
 bool ephpm_shared_take(struct ephpm_shared *s, uint32_t slot, uint32_t *turn, struct ephpm_work *w)
@@ -174,9 +209,7 @@ bool ephpm_shared_take(struct ephpm_shared *s, uint32_t slot, uint32_t *turn, st
 				return true;
 			}
 		}
-		if (!linger(s, me)) {
-			nap(s, slot);
-		}
+		wait_work(s, slot, &s->short_waits);
 	}
 	return false;
 }

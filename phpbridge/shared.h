@@ -14,7 +14,8 @@ struct ephpm_shared {
 	struct ephpm_slot *slots;
 	struct ephpm_job *jobs;
 	uint8_t *areas;
-	int doorbell; /* eventfd of the front's completer */
+	int doorbell;         /* eventfd of the front's completer */
+	uint32_t short_waits; /* for work, in a row: the worker's own count */
 };
 
 /* A job in the hands of this worker. */

@@ -157,6 +157,7 @@ var (
 // on a job.
 func (p *Pool) forgetLocked(i int, how string) {
 	atomic.AndUint64(u64(&p.memory.pool.sleepers[i/64]), ^(uint64(1) << (i % 64)))
+	atomic.AndUint64(u64(&p.memory.pool.lookers[i/64]), ^(uint64(1) << (i % 64)))
 	for _, j := range p.jobs {
 		if !j.heldBy(i) && !j.lost {
 			continue

@@ -33,8 +33,13 @@
  * entries of withdrawn jobs stay until a worker passes them. */
 #define EPHPM_QUEUE 8192
 
-/* How often an idle worker yields before it sleeps. */
-#define EPHPM_LINGER 3
+/* How often an idle worker yields and looks for work before it sleeps. */
+#define EPHPM_LOOKS 3
+
+/* A worker that had to wait for less than this, in nanoseconds, so many times in
+ * a row looks for so long. */
+#define EPHPM_PATIENCE_NS 400000
+#define EPHPM_PATIENCE_AFTER 4
 
 /* The areas of a job, in bytes. */
 #define EPHPM_REQUEST_SIZE (256 * 1024)
@@ -63,9 +68,11 @@ struct ephpm_pool {
 	uint32_t max_requests; /* a worker ends after this many; 0: never */
 	uint64_t pad0[6];
 	uint64_t sleepers[EPHPM_SLOT_WORDS]; /* bit: the worker sleeps on slot.wake */
+	uint64_t lookers[EPHPM_SLOT_WORDS];  /* bit: the worker looks for work, need not be woken */
 	uint64_t done[EPHPM_JOB_WORDS];      /* bit: the job has news for the front */
 	uint32_t completer_asleep;           /* 1: ring the eventfd after setting a bit */
-	uint32_t pad1[15];
+	uint32_t patience_ns;                /* EPHPM_PATIENCE_NS; 0 on a single processor */
+	uint32_t pad1[14];
 	struct ephpm_queue queue[EPHPM_CLASSES];
 };
 

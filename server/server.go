@@ -93,6 +93,7 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 		SpawnAfter:      time.Duration(c.PHP.WorkerSpawnAfter),
 		WorkerIdle:      time.Duration(c.PHP.WorkerIdleTimeout),
 		MaxRequests:     c.PHP.WorkerMaxRequests,
+		Processors:      have.cpus,
 		WorkerMaxMemory: int64(c.PHP.WorkerMaxMemory),
 		Grace:           time.Duration(c.Server.Timeouts.RequestGrace),
 		SlowRequest:     time.Duration(c.PHP.SlowRequest),
