@@ -110,10 +110,26 @@ func (s *Store) pack(value []byte) packed {
 	return p
 }
 
+// unpackAny returns a stored string of any coding.
+func unpackAny(p packed) ([]byte, error) {
+	c := &codec{}
+	if p.coding == codingZstd {
+		var err error
+		if c.decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxValue+1)); err != nil {
+			return nil, err
+		}
+		defer c.decoder.Close()
+	}
+	return c.unpack(nil, p)
+}
+
 // unpack appends a stored string to dst.
 func (c *codec) unpack(dst []byte, p packed) ([]byte, error) {
 	if p.coding == codingPlain {
 		return append(dst, p.data...), nil
+	}
+	if p.length() > MaxValue {
+		return nil, ErrTooLong
 	}
 	n, data := p.length(), p.data[4:]
 	want := len(dst) + n
@@ -138,10 +154,10 @@ func (c *codec) unpack(dst []byte, p packed) ([]byte, error) {
 	return dst, nil
 }
 
-// appendAll appends n bytes of r to dst.
+// appendAll appends n bytes of r to dst. It believes n only as far as r has them.
 func appendAll(dst []byte, n int, r io.Reader) ([]byte, error) {
-	start := len(dst)
-	dst = append(dst, make([]byte, n)...)
-	_, err := io.ReadFull(r, dst[start:])
-	return dst, err
+	out := bytes.NewBuffer(dst)
+	out.Grow(min(n, 1<<20))
+	_, err := io.CopyN(out, r, int64(n))
+	return out.Bytes(), err
 }
