@@ -129,10 +129,15 @@ func (s *Store) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.sweep()
-			s.tidy()
+			s.Sweep()
 		}
 	}
+}
+
+// Sweep does what Run does at each tick, for an owner of many Stores.
+func (s *Store) Sweep() {
+	s.sweep()
+	s.tidy()
 }
 
 // Stats returns the counts.

@@ -9,6 +9,7 @@ import "time"
 type Config struct {
 	Server ServerConfig `toml:"server"`
 	PHP    PHPConfig    `toml:"php"`
+	KV     KVConfig     `toml:"kv"`
 	// Sites are the [[site]] tables: host names with roots of their own. Without
 	// any there is one site, which answers to every name.
 	Sites []SiteConfig `toml:"site"`
@@ -314,6 +315,7 @@ func DefaultConfig() Config {
 				IdleTimeout:    Duration(120 * time.Second),
 			},
 		},
+		KV: defaultKV(),
 		PHP: PHPConfig{
 			Mode:              "fpm",
 			WorkerSpawnAfter:  Duration(10 * time.Millisecond),

@@ -42,7 +42,7 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 		return s.failBody(w, r, v, err)
 	}
 	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.shown, bodyLen: run.body.length}
-	run.vars = c.appendTo(run.vars[:0])
+	run.vars = append(c.appendTo(run.vars[:0]), s.vars...)
 	run.request = phpbridge.Request{
 		ID:      v.id,
 		Site:    s.name,

@@ -28,6 +28,8 @@ type Server struct {
 	certs       *certificates // nil when nothing speaks TLS
 	pool        workers
 	shedder     *shedder // nil when nothing is shed
+	stores      *stores
+	redis       *redisServer // nil when [kv.redis_compat] is off
 	sites       *sites
 	trusted     *nameTable[bool] // the host names that are answered; nil: all
 	metrics     *metrics         // nil when they are off
@@ -62,8 +64,15 @@ func New(c Config, log *slog.Logger) (*Server, error) {
 		closeAll(endpoints)
 		return nil, err
 	}
+	redis, err := listenRedis(c.KV)
+	if err != nil {
+		certs.close()
+		closeAll(endpoints)
+		return nil, err
+	}
 	s, err := newWithPHP(c, log)
 	if err != nil {
+		closeListeners(redis)
 		certs.close()
 		closeAll(endpoints)
 		return nil, err
@@ -73,6 +82,7 @@ func New(c Config, log *slog.Logger) (*Server, error) {
 		s.redirect = newTLSRedirect(cmp.Or(t.RedirectPort, listenPort(endpoints, true)))
 	}
 	s.openControl()
+	s.openRedis(redis)
 	return s, nil
 }
 
@@ -149,8 +159,14 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	}
 	counts, open, calm := newSocketMetrics(r), new(atomic.Int64), newCalm()
 	var err error
+	if s.stores, err = openStores(c, log); err != nil {
+		return nil, err
+	}
 	s.sites, err = newSites(c, func(name string, c Config) (*site, error) {
 		site, err := newSite(name, c, pages, s.metrics, log)
+		if err == nil {
+			site.store = s.stores.of(name)
+		}
 		if err == nil && c.Server.WebSocket.Enabled {
 			site.openSockets(c, pool, most, counts, open, s.loop, calm)
 		}
@@ -195,8 +211,13 @@ func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 	ended := make(chan error, len(endpoints))
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
+	defer s.stores.save(context.WithoutCancel(ctx)) // when nothing changes them any more
 	defer wg.Wait()
 	defer cancel()
+	wg.Go(func() { s.stores.run(background) })
+	if s.redis != nil {
+		wg.Go(func() { s.redis.serve(background) })
+	}
 	if s.certs != nil {
 		hs.TLSConfig = s.certs.tcpConfig()
 		wg.Go(func() { s.certs.run(background) })

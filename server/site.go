@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ephpm/kv"
 	"ephpm/phpbridge"
 	"ephpm/registry"
 	"ephpm/websocket"
@@ -21,6 +22,8 @@ type site struct {
 	host    phpbridge.Host // of pages
 	sockets *sockets       // nil when WebSockets are off
 	entries []string       // where the WebSocket script may be, below the root
+	store   *kv.Store
+	vars    phpbridge.Vars // for every script, beside those of its request
 
 	timeout      time.Duration // of a script; 0: none
 	stall        time.Duration // how long a client may pause in a request body; 0: for ever
@@ -156,7 +159,7 @@ func (s *site) upgrade(w *response, r *http.Request, v *visit, now time.Time) ha
 	}
 	v.route = route{script: entry, query: v.target.query}
 	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.shown, bodyLen: -1}
-	s.sockets.upgrade(w, r, c.appendTo(nil), v.id)
+	s.sockets.upgrade(w, r, append(c.appendTo(nil), s.vars...), v.id)
 	return handlerWebSocket
 }
 

@@ -35,11 +35,7 @@ func (s *sites) find(name string) *site {
 func newSites(c Config, open func(name string, c Config) (*site, error)) (*sites, error) {
 	s := &sites{}
 	if c.Server.DocumentRoot != "" {
-		name := soleSite
-		if c.hasSites() {
-			name = noSite
-		}
-		site, err := open(name, c)
+		site, err := open(c.rootName(), c)
 		if err != nil {
 			return nil, fmt.Errorf("document root: %w", err)
 		}
@@ -57,6 +53,14 @@ func newSites(c Config, open func(name string, c Config) (*site, error)) (*sites
 		}
 	}
 	return s, nil
+}
+
+// rootName is the name of the site of the document root.
+func (c Config) rootName() string {
+	if c.hasSites() {
+		return noSite
+	}
+	return soleSite
 }
 
 // shutdown closes the sockets of all sites at once; see sockets.shutdown.

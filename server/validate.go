@@ -37,6 +37,7 @@ func (c Config) Validate() error {
 	k.tls(c)
 	k.webSocket(c.Server)
 	k.php(c.PHP)
+	k.kv(c)
 	k.sites(c)
 	return errors.Join(k...)
 }

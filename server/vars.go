@@ -23,6 +23,8 @@ var ownVars = []string{
 
 	"WS_CLOSE_CAUSE", "WS_CLOSE_CODE", "WS_CLOSE_REASON", "WS_CONNECTION_ID", "WS_DURATION_MS", "WS_EVENT", "WS_OPCODE",
 	"WS_SAME_ORIGIN",
+
+	"EPHPM_REDIS_HOST", "EPHPM_REDIS_PASSWORD", "EPHPM_REDIS_PORT", "EPHPM_REDIS_SOCKET", "EPHPM_REDIS_USERNAME",
 }
 
 // cgi is what the CGI variables of one request are made of.

@@ -192,7 +192,7 @@ ini_overrides = [["a", "b"], ["c"]]
 workers = "many"
 worker_count = 4
 static = 1
-[[kv]]
+[[cluster]]
 a = 1
 [server.metrics]
 enabled = true
@@ -222,7 +222,7 @@ ephpm.toml:25: php.ini_overrides: entry 2: want a pair ["name", "value"]; got a 
 ephpm.toml:26: php.workers: "many" is not a number of workers; want an integer or "auto"
 ephpm.toml:27: php.worker_count: not available in this version; set workers
 ephpm.toml:28: php.static: unknown key; did you mean server.static?
-ephpm.toml:29: kv: not available in this version; remove the table and use an external Redis
+ephpm.toml:29: cluster: not available in this version; remove the table
 ephpm.toml:33: server.metrics.path: is a key, not a table
 `)
 	if got := err.Error(); got != want {

@@ -38,7 +38,6 @@ var plannedKeys = map[string]string{
 	"php.worker_stream_threshold":      "remove the key",
 	"php.opcache":                      "set opcache_revalidate, and opcache.… in ini_overrides",
 
-	"kv":            "remove the table and use an external Redis",
 	"cluster":       "remove the table",
 	"db":            "remove the table and let PHP connect to the database",
 	"middleware":    "remove the table",
