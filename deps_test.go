@@ -66,7 +66,7 @@ var rows = map[string]row{
 	},
 	"e2e": {
 		modules:     []string{"github.com/coder/websocket", "github.com/chromedp"},
-		testModules: []string{"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns", "golang.org/x/net"},
+		testModules: []string{"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns", "golang.org/x/net", "github.com/redis/go-redis/v9"},
 		std:         []string{"net", "os/exec"},
 	},
 	"bench": {std: []string{"net", "os/exec"}}, // starts the built binary and others to compare

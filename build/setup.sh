@@ -26,9 +26,14 @@ apps=(
 	php-symfony-framework-bundle php-symfony-twig-bundle mariadb-server-core
 	"php$php" "php$php-cgi" mini-httpd
 )
-test=("${run[@]}" "${apps[@]}" "php$php-cli" curl chromium)
+# Clients of Redis, and the parts of frameworks that use them.
+redis=(
+	redis-tools "php$php-redis" php-nrk-predis php-illuminate-cache
+	php-illuminate-redis php-symfony-cache php-symfony-lock
+)
+test=("${run[@]}" "${apps[@]}" "${redis[@]}" "php$php-cli" curl chromium)
 lint=("${build[@]}" clang-format)
-bench=("${run[@]}" nginx-light "php$php-fpm" wrk)
+bench=("${run[@]}" nginx-light "php$php-fpm" wrk redis-server redis-tools)
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then

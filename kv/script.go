@@ -37,6 +37,22 @@ var scripts = map[string]script{
 	`returnredis.call("exists",KEYS[1])<1andredis.call("setex",KEYS[1],ARGV[2],ARGV[1])`: {1, 2, scriptAdd},
 }
 
+// sums are more of those that are known, by the SHA-1 of their text as canonical
+// has it: the lock store of Symfony 5.4 and what has the same scripts. It asks
+// first whether scripts may know the time; each is there for both answers.
+var sums = map[string]script{
+	"73d3c883d3d24564f259191384bd9e12679e71bc": {1, 0, func(c *client, _, _ [][]byte) { c.reply.integer(1) }},
+	"94ebcd52673e3f3b938aa5e6ddb4df804c16dda9": holderScript(holders.save),
+	"e14b0b6861a17af4908ab85cba3b34e423d5b2e9": holderScript(holders.save),
+	"3344db4141bdb20edad1ee1485c9b064726f98a4": holderScript(holders.saveRead),
+	"7ed7c116ddf525c0196016394f224ff02702799f": holderScript(holders.saveRead),
+	"2b3518908b2342868b68d6c6ca245291392fb991": holderScript(holders.extend),
+	"676aeb3887de74c89c4facb634c44880e3b0416d": holderScript(holders.extend),
+	"e8f724dc0c23f1dfb4ddbb8062920dc2e5498068": {1, 2, scriptHolderExists},
+	"99c6da1ca3beb448793e03ba2f297e0d389859b3": {1, 2, scriptHolderExists},
+	"c1f2c6fad5c61cff5a873a17f6edf72dc337d692": {1, 1, scriptHolderRemove},
+}
+
 // canonical returns a script without what does not matter.
 func canonical(text string) string {
 	var b strings.Builder
@@ -67,18 +83,26 @@ func (s *Server) load(text []byte) (sha string, found *script) {
 	if len(text) > 64<<10 {
 		return "", nil
 	}
-	known, ok := scripts[canonical(string(text))]
+	plain := canonical(string(text))
+	known, ok := scripts[plain]
+	if !ok {
+		known, ok = sums[hexSHA1(plain)]
+	}
 	if !ok {
 		return "", nil
 	}
-	sum := sha1.Sum(text)
-	sha = hex.EncodeToString(sum[:])
+	sha = hexSHA1(string(text))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.scripts) < maxScripts {
 		s.scripts[sha] = &known
 	}
 	return sha, &known
+}
+
+func hexSHA1(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 func (s *Server) loaded(sha []byte) *script {
