@@ -65,7 +65,7 @@ var rows = map[string]row{
 		std:     []string{"net"},
 	},
 	"e2e": {
-		modules:     []string{"github.com/coder/websocket", "github.com/chromedp"},
+		modules:     []string{"github.com/coder/websocket", "github.com/chromedp", "github.com/quic-go/quic-go"},
 		testModules: []string{"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns", "golang.org/x/net", "github.com/redis/go-redis/v9"},
 		std:         []string{"net", "os/exec"},
 	},

@@ -3,7 +3,7 @@
 // process, and how many strangers may shake hands at a time. It knows nothing of
 // HTTP.
 //
-//	e, err := quic.Open(quic.Options{Addr: ":443", Sockets: 2, Keys: keys, Log: log})
+//	e, err := quic.Open(quic.Options{Network: "udp", Addr: ":443", Sockets: 2, Keys: keys, Log: log})
 //	listeners, err := e.Listen(tlsConfig, quicConfig)
 //	conn, err := listeners[0].Accept(ctx)
 //	e.Close()

@@ -17,6 +17,8 @@ import (
 
 // Options say how an Endpoint is opened.
 type Options struct {
+	// Network is "udp", "udp4" or "udp6", as for net.ListenPacket.
+	Network string
 	// Addr is the UDP address, "host:port". An empty host means every address
 	// of the machine, port 0 a free one.
 	Addr string
@@ -48,7 +50,7 @@ type Endpoint struct {
 // Open opens the sockets. Errors of the operating system can be told by
 // errors.Is.
 func Open(o Options) (*Endpoint, error) {
-	conns, err := openSockets(o.Addr, o.Sockets)
+	conns, err := openSockets(o.Network, o.Addr, o.Sockets)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,7 @@ func (e *Endpoint) admit(ask func(*quicgo.ClientInfo) error) func(context.Contex
 
 // openSockets binds sockets to one address. The first is bound alone, so that an
 // address that somebody else has is an error.
-func openSockets(addr string, sockets int) ([]*net.UDPConn, error) {
+func openSockets(network, addr string, sockets int) ([]*net.UDPConn, error) {
 	var conns []*net.UDPConn
 	for range sockets {
 		lc := net.ListenConfig{}
@@ -98,12 +100,12 @@ func openSockets(addr string, sockets int) ([]*net.UDPConn, error) {
 				return errors.Join(err, inner)
 			}
 		}
-		c, err := lc.ListenPacket(context.Background(), "udp", addr)
+		c, err := lc.ListenPacket(context.Background(), network, addr)
 		if err != nil {
 			closeAll(conns)
 			return nil, err
 		}
-		udp := c.(*net.UDPConn) // ListenPacket says so of "udp"
+		udp := c.(*net.UDPConn) // ListenPacket says so of these networks
 		conns = append(conns, udp)
 		if len(conns) == 1 && sockets > 1 {
 			if err := control(udp, shareAddr); err != nil {

@@ -65,7 +65,7 @@ func startEcho(t *testing.T, o Options) *echo {
 	if o.Keys == nil {
 		o.Keys = NewKeys()
 	}
-	o.Log = slog.New(slog.DiscardHandler)
+	o.Network, o.Log = "udp", slog.New(slog.DiscardHandler)
 	e := &echo{t: t}
 	o.Admit = func(c *quicgo.ClientInfo) error {
 		if c.AddrVerified {
@@ -276,7 +276,7 @@ func TestAddressThatSomebodyHasIsAnError(t *testing.T) {
 	t.Parallel()
 	e := startEcho(t, Options{Sockets: 2, ProveAbove: 1000})
 	for _, sockets := range []int{1, 2} {
-		_, err := Open(Options{Addr: e.Addr().String(), Sockets: sockets, Keys: NewKeys(), Log: slog.New(slog.DiscardHandler)})
+		_, err := Open(Options{Network: "udp", Addr: e.Addr().String(), Sockets: sockets, Keys: NewKeys(), Log: slog.New(slog.DiscardHandler)})
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			t.Errorf("with %d sockets: got %v, want EADDRINUSE", sockets, err)
 		}

@@ -17,7 +17,7 @@ import (
 // client.
 func newSockets(t *testing.T, n int) ([]*socket, *net.UDPConn) {
 	t.Helper()
-	conns, err := openSockets("127.0.0.1:0", n)
+	conns, err := openSockets("udp", "127.0.0.1:0", n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,6 +73,7 @@ type ServerConfig struct {
 	Security  SecurityConfig  `toml:"security"`
 	WebSocket WebSocketConfig `toml:"websocket"`
 	TLS       TLSConfig       `toml:"tls"`
+	HTTP3     HTTP3Config     `toml:"http3"`
 }
 
 // RequestConfig is [server.request]: what a request may weigh.
@@ -297,6 +298,7 @@ func DefaultConfig() Config {
 				Shutdown:     Duration(30 * time.Second),
 			},
 			TLS:      defaultTLS(),
+			HTTP3:    defaultHTTP3(),
 			Security: defaultSecurity(),
 			Limits:   defaultLimits(),
 			Static:   StaticConfig{HiddenFiles: HiddenDeny},

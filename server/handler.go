@@ -20,6 +20,12 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	w := responses.Get().(*response)
 	*w = response{ResponseWriter: rw, old: !r.ProtoAtLeast(1, 1), shared: r.ProtoMajor > 1}
+	switch {
+	case r.ProtoMajor == 3:
+		w.http3 = s.http3
+	case r.TLS != nil:
+		w.altSvc = s.http3.altSvc(r)
+	}
 	r = s.proxies.through(r)
 	s.metrics.begin()
 	defer s.metrics.end()
@@ -65,6 +71,10 @@ func abort(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
+	if status := s.http3.refuses(r); status != 0 {
+		w.fail(status)
+		return handlerError
+	}
 	t, ok := parseTarget(r.RequestURI)
 	if !ok {
 		w.fail(http.StatusBadRequest)

@@ -84,7 +84,9 @@ func (r *run) release() {
 
 // failBody answers a request whose body did not arrive.
 func (s *site) failBody(w *response, r *http.Request, v *visit, err error) handler {
-	w.Header().Set("Connection", "close")
+	if hasConnection(r) {
+		w.Header().Set("Connection", "close")
+	}
 	switch {
 	case errors.Is(err, errLeftHalf):
 		w.cut = true

@@ -22,6 +22,8 @@ type response struct {
 	timed     bool          // a write deadline is set
 	old       bool          // the client speaks HTTP/1.0
 	shared    bool          // the connection has other streams
+	http3     *http3Server  // that counts what is left out; nil for other versions
+	altSvc    []string      // tells of HTTP/3; nil for nothing
 }
 
 var responses = sync.Pool{New: func() any { return new(response) }}
@@ -35,6 +37,9 @@ func (w *response) WriteHeader(status int) {
 	if w.old && status < 200 {
 		return
 	}
+	if w.shared {
+		w.dropConnectionFields()
+	}
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.begin(status)
 	}
@@ -46,6 +51,9 @@ func (w *response) WriteHeader(status int) {
 // send it, and clients would not agree on where the response ends.
 func (w *response) begin(status int) {
 	w.status, w.announced = status, -1
+	if w.altSvc != nil && len(w.Header()["Alt-Svc"]) == 0 {
+		w.Header()["Alt-Svc"] = w.altSvc
+	}
 	length := w.Header()["Content-Length"]
 	if len(length) == 0 {
 		return
@@ -108,7 +116,7 @@ func (w *response) WriteString(s string) (int, error) {
 // ReadFrom lets net/http send a file by sendfile.
 func (w *response) ReadFrom(r io.Reader) (int64, error) {
 	if w.shared {
-		return io.Copy(struct{ io.Writer }{w}, r) // there is no sendfile, but a limit for each piece
+		return w.copyFrom(r)
 	}
 	w.implyOK()
 	n, err := io.Copy(w.ResponseWriter, r)
@@ -138,6 +146,9 @@ func (w *response) wrote(n int64, err error) {
 
 func (w *response) implyOK() {
 	if w.status == 0 {
+		if w.shared {
+			w.dropConnectionFields()
+		}
 		w.begin(http.StatusOK)
 	}
 }

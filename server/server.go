@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ type Server struct {
 	redirect    *tlsRedirect  // nil when plain HTTP is answered
 	control     *control      // nil without a control socket
 	certs       *certificates // nil when nothing speaks TLS
+	http3       *http3Server  // nil when it is off
 	pool        workers
 	shedder     *shedder // nil when nothing is shed
 	stores      *stores
@@ -55,34 +57,47 @@ type workers interface {
 // New opens the listeners and starts the workers of a configuration that Validate
 // accepted. Clients wait until Run, which must follow and ends both.
 func New(c Config, log *slog.Logger) (*Server, error) {
+	var undo []func() // of what is open, when the rest does not come
+	defer func() {
+		for _, f := range slices.Backward(undo) {
+			f()
+		}
+	}()
 	endpoints, err := listenAll(c) // first: a port that is taken is told at once
 	if err != nil {
 		return nil, err
 	}
+	undo = append(undo, func() { closeAll(endpoints) })
 	certs, err := openCertificates(c, endpoints, log)
 	if err != nil {
-		closeAll(endpoints)
 		return nil, err
 	}
+	undo = append(undo, certs.close)
 	redis, err := listenRedis(c.KV)
 	if err != nil {
-		certs.close()
-		closeAll(endpoints)
 		return nil, err
 	}
+	undo = append(undo, func() { closeListeners(redis) })
+	udp, err := openHTTP3(c, endpoints, log)
+	if err != nil {
+		return nil, err
+	}
+	undo = append(undo, func() { _ = udp.close() }) // nothing was read from them
 	s, err := newWithPHP(c, log)
 	if err != nil {
-		closeListeners(redis)
-		certs.close()
-		closeAll(endpoints)
 		return nil, err
 	}
+	undo = append(undo, func() { closePool(s.pool) })
 	s.endpoints, s.certs = endpoints, certs
+	if err := s.answerHTTP3(udp); err != nil {
+		return nil, err
+	}
 	if t := c.Server.TLS; t.RedirectHTTP {
 		s.redirect = newTLSRedirect(cmp.Or(t.RedirectPort, listenPort(endpoints, true)))
 	}
 	s.openControl()
 	s.openRedis(redis)
+	undo = nil
 	return s, nil
 }
 
@@ -186,6 +201,9 @@ func (s *Server) Reload(ctx context.Context) error {
 	if s.certs != nil {
 		s.certs.reload()
 	}
+	if s.http3 != nil {
+		s.http3.reload()
+	}
 	return s.pool.Reload(ctx)
 }
 
@@ -233,6 +251,9 @@ func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 		s.log.Info(e.String()+" listening", "addr", e.Addr().String())
 		wg.Go(func() { ended <- e.serve(hs) }) // until stop
 	}
+	if s.http3 != nil {
+		s.http3.serve() // until stop
+	}
 
 	var err error
 	select {
@@ -267,10 +288,16 @@ func (s *Server) stop(hs *http.Server) {
 			_ = hs.Close() // its listeners are closed already
 		}
 	})
+	if s.http3 != nil {
+		wg.Go(func() { s.http3.drain(ctx) })
+	}
 	s.sites.shutdown(ctx)
 	wg.Wait()
 	if err := s.pool.Close(ctx); err != nil {
 		s.log.Warn("killed the scripts that were still running", "err", err)
+	}
+	if s.http3 != nil {
+		s.http3.close()
 	}
 	s.sites.wait() // their scripts have ended, so they do
 	s.loop.Close()

@@ -330,7 +330,7 @@ func (s *sockets) refuse(w *response, r *http.Request, no *refusal) {
 	if no.status == http.StatusBadRequest {
 		w.Header().Set("Sec-WebSocket-Version", "13")
 	}
-	if r.ContentLength != 0 {
+	if r.ContentLength != 0 && hasConnection(r) {
 		w.Header().Set("Connection", "close") // or net/http reads on before it answers
 	}
 	s.metrics.handshake.WithLabelValues(no.reason).Inc()

@@ -129,6 +129,7 @@ func (k *checks) server(c Config) {
 	}
 	k.sendfile(s.Sendfile.Roots)
 	k.limits(s.Limits)
+	k.http3(s.HTTP3)
 	k.security(s.Security)
 	if s.ProxyProtocol && len(s.Security.TrustedProxies) == 0 {
 		k.add("server.proxy_protocol", "needs [server.security] trusted_proxies: anybody could claim to be another client")

@@ -21,7 +21,6 @@ var plannedKeys = map[string]string{
 	"server.security.multi_tenant_hardening": "set disable_functions in [php] ini_overrides",
 	"server.logging.access":                  "remove the key",
 	"server.diagnostics":                     "remove the table; [server.metrics] has counters",
-	"server.http3":                           "let a proxy in front speak HTTP/3",
 	"server.run_as_user":                     "start ephpm as that user",
 	"server.run_as_group":                    "start ephpm as that group",
 
