@@ -103,7 +103,7 @@ func startAll(ctx context.Context, dir string, o options) ([]*server, error) {
 func measure(ctx context.Context, dir string, s *server, sub subject, d time.Duration) (sample, error) {
 	pids := s.pids()
 	before := cpuTime(pids)
-	l, err := runWrk(ctx, dir, s.url+"/"+sub.script+".php", sub.conns, d)
+	l, err := runWrk(ctx, dir, s.url, sub.script, sub.conns, d)
 	if err != nil {
 		return sample{}, fmt.Errorf("%s: %w", s.name, err)
 	}

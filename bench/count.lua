@@ -1,4 +1,13 @@
--- Runs in wrk when it is done: the figures as one line of JSON.
+-- Runs in wrk. With an argument, every request is a form of so many bytes.
+init = function(args)
+	if args[1] then
+		wrk.method = "POST"
+		wrk.body = "field=" .. string.rep("x", tonumber(args[1]) - 6)
+		wrk.headers["Content-Type"] = "application/x-www-form-urlencoded"
+	end
+end
+
+-- When it is done: the figures as one line of JSON.
 done = function(summary, latency, requests)
 	local e = summary.errors
 	io.write(string.format(

@@ -26,7 +26,7 @@ func measureLeak(ctx context.Context, dir string, o options) error {
 	put := func(requests int) (done int, err error) {
 		for done < requests {
 			for _, script := range o.scripts {
-				l, err := runWrk(ctx, dir, s.url+"/"+script+".php", slices.Max(o.conns), 2*time.Second)
+				l, err := runWrk(ctx, dir, s.url, script, slices.Max(o.conns), 2*time.Second)
 				if err != nil {
 					return done, err
 				}

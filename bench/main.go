@@ -3,6 +3,7 @@
 //
 //	go run ./bench          the comparison
 //	go run ./bench -leak    memory over many requests
+//	go run ./bench -worker  what a worker costs: its memory, its replacement
 //
 // Every server gets the same scripts, the same number of PHP workers, OPcache,
 // keep-alive connections and no access log. The load comes from wrk on the same
@@ -37,6 +38,7 @@ type options struct {
 	conns    []int
 	scripts  []string
 	leak     bool
+	worker   bool
 	requests int
 }
 
@@ -47,8 +49,9 @@ func parseOptions() (options, error) {
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds")
 	flag.DurationVar(&o.duration, "duration", 5*time.Second, "length of one measurement")
 	conns := flag.String("conns", "1,64", "connections of wrk")
-	scripts := flag.String("scripts", "hello,page30k", "scripts to measure")
+	scripts := flag.String("scripts", "hello,page30k,post16k", "scripts to measure")
 	flag.BoolVar(&o.leak, "leak", false, "measure memory over many requests instead")
+	flag.BoolVar(&o.worker, "worker", false, "measure what a worker costs instead")
 	flag.IntVar(&o.requests, "requests", 100_000, "requests of -leak")
 	flag.Parse()
 
@@ -100,6 +103,9 @@ func run() error {
 	defer os.RemoveAll(dir)
 	if o.leak {
 		return measureLeak(ctx, dir, o)
+	}
+	if o.worker {
+		return measureWorker(ctx, dir, o)
 	}
 	return compare(ctx, dir, o)
 }

@@ -20,12 +20,21 @@ type bar struct {
 }
 
 var bars = []bar{
-	{"requests per second, hello, 64 connections, times fpm", subject{"hello", 64}, "fpm", rateRatio, 2.2},
-	{"requests per second, hello, 1 connection, times fpm", subject{"hello", 1}, "fpm", rateRatio, 1.0},
+	{"requests per second, hello, 64 connections, times fpm", subject{"hello", 64}, "fpm", rateRatio, 2.7},
+	{"requests per second, hello, 64 connections, times fpm keep-alive", subject{"hello", 64}, "fpm keep-alive", rateRatio, 2},
+	{"requests per second, hello, 1 connection, times fpm", subject{"hello", 1}, "fpm", rateRatio, 1.1},
+	{"requests per second, 30 KB page, 64 connections, times fpm", subject{"page30k", 64}, "fpm", rateRatio, 1.15},
+	{"requests per second, form of 16 KB, 64 connections, times fpm", subject{"post16k", 64}, "fpm", rateRatio, 1.7},
+	{"latency of 99 %, hello, 64 connections, theirs by ours", subject{"hello", 64}, "fpm", lateRatio, 1},
 }
 
 func rateRatio(ours, theirs []sample) float64 {
 	return median(ours, sample.rate) / median(theirs, sample.rate)
+}
+
+func lateRatio(ours, theirs []sample) float64 {
+	late := func(s sample) int64 { return s.P99 }
+	return float64(median(theirs, late)) / float64(median(ours, late))
 }
 
 func sampleCPU(s sample) time.Duration { return s.cpu }

@@ -29,17 +29,26 @@ func (l load) served() float64 { return l.rate() * float64(l.Mean) / 1e6 }
 // rate returns requests per second.
 func (l load) rate() float64 { return float64(l.Requests) / (float64(l.Micros) / 1e6) }
 
+// formSize are the scripts that get a form, and its size in bytes.
+var formSize = map[string]int{"post16k": 16 << 10}
+
 var resultLine = regexp.MustCompile(`(?m)^RESULT (.*)$`)
 
-// runWrk puts load on a URL.
-func runWrk(ctx context.Context, dir, url string, conns int, d time.Duration) (load, error) {
+// runWrk puts load on a script.
+func runWrk(ctx context.Context, dir, base, script string, conns int, d time.Duration) (load, error) {
+	url := base + "/" + script + ".php"
 	var l load
 	// One thread is enough for more than any of the servers can do, and leaves
 	// the CPUs to them.
-	cmd := exec.CommandContext(ctx, "wrk",
+	args := []string{
 		"-t", "1", "-c", strconv.Itoa(conns),
 		"-d", fmt.Sprintf("%.0fs", d.Seconds()), "--timeout", "10s",
-		"-s", filepath.Join(dir, "count.lua"), url)
+		"-s", filepath.Join(dir, "count.lua"), url,
+	}
+	if n := formSize[script]; n > 0 {
+		args = append(args, "--", strconv.Itoa(n))
+	}
+	cmd := exec.CommandContext(ctx, "wrk", args...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return l, fmt.Errorf("wrk %s: %w\n%s", url, err, out)

@@ -1,0 +1,2 @@
+<?php
+echo strlen($_POST['field'] ?? ''), "\n";
