@@ -266,3 +266,22 @@ func TestEachSiteHasItsKeys(t *testing.T) {
 		t.Errorf("b as a: %q", got)
 	}
 }
+
+// With a prefix what is published reaches the sockets of the site.
+func TestPublishReachesSockets(t *testing.T) {
+	t.Parallel()
+	settings := strings.Replace(redisTOML(t), "enabled = true\n", "enabled = true\nwebsocket_prefix = \"ws:\"\n", 1)
+	a := startPlay(t, settings)
+	addr := a.redisAddr()
+	s := a.join("", "")
+	s.wantRun(`return ephpm_ws_subscribe('lobby');`, `true`)
+	if got := redisCLI(t, addr, "PUBLISH", "lobby", "not for sockets"); got != "0" {
+		t.Errorf("PUBLISH without the prefix reached %s", got)
+	}
+	if got := redisCLI(t, addr, "PUBLISH", "ws:lobby", "hällo"); got != "1" {
+		t.Errorf("PUBLISH reached %s, want 1", got)
+	}
+	if got := s.recv(); got != "hällo" {
+		t.Errorf("the socket got %q", got)
+	}
+}

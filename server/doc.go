@@ -70,5 +70,7 @@
 //	event        a script run for a connection: connect, message, disconnect
 //	sink         where frames for a connection go; its queue
 //	queue        what waits to be sent; always bounded
-//	key, value, expire, evict  the words of the key-value store
+//	store        the keys and values of one site
+//	key, value, expire, evict  the words of the store
+//	snapshot     a file with all of a store
 package server

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -182,7 +183,11 @@ func redisVars(c KVConfig, site string, list []net.Listener) phpbridge.Vars {
 			v = v.Add("EPHPM_REDIS_HOST", host)
 			v = v.Add("EPHPM_REDIS_PORT", fmt.Sprint(addr.Port))
 		case *net.UnixAddr:
-			v = v.Add("EPHPM_REDIS_SOCKET", addr.Name)
+			path, err := filepath.Abs(addr.Name)
+			if err != nil {
+				path = addr.Name // no current directory, so it is absolute or of no use
+			}
+			v = v.Add("EPHPM_REDIS_SOCKET", path)
 		}
 	}
 	switch {
