@@ -44,10 +44,13 @@ fuzz: setup-build ## every fuzz target for FUZZTIME (10s) each
 bench: setup-bench build ## against nginx + php-fpm; flags in BENCHFLAGS
 	go run ./bench $(BENCHFLAGS)
 
+bench-ws: setup-bench build ## what WebSockets cost, beside a bare Go server; flags in BENCHFLAGS
+	go run ./bench -sockets $(BENCHFLAGS)
+
 clean: ## remove what build made
 	rm -rf bin
 
 setup-%:
 	@build/setup.sh $*
 
-.PHONY: help build run test lint fuzz bench clean
+.PHONY: help build run test lint fuzz bench bench-ws clean

@@ -69,7 +69,10 @@ var rows = map[string]row{
 		testModules: []string{"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns", "golang.org/x/net", "github.com/redis/go-redis/v9"},
 		std:         []string{"net", "os/exec"},
 	},
-	"bench": {std: []string{"net", "os/exec"}}, // starts the built binary and others to compare
+	"bench": { // starts the built binary and others to compare
+		modules: []string{"github.com/coder/websocket"}, // one of them
+		std:     []string{"net", "os/exec"},
+	},
 	".":     {},                                // this test
 }
 

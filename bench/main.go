@@ -4,6 +4,7 @@
 //	go run ./bench          the comparison
 //	go run ./bench -leak    memory over many requests
 //	go run ./bench -worker  what a worker costs: its memory, its replacement
+//	go run ./bench -sockets what WebSockets cost, beside a bare Go server
 //
 // Every server gets the same scripts, the same number of PHP workers, OPcache,
 // keep-alive connections and no access log. The load comes from wrk on the same
@@ -39,6 +40,9 @@ type options struct {
 	scripts  []string
 	leak     bool
 	worker   bool
+	sockets  bool
+	crowd    int
+	parts    string
 	requests int
 }
 
@@ -52,9 +56,15 @@ func parseOptions() (options, error) {
 	scripts := flag.String("scripts", "hello,page30k,post16k", "scripts to measure")
 	flag.BoolVar(&o.leak, "leak", false, "measure memory over many requests instead")
 	flag.BoolVar(&o.worker, "worker", false, "measure what a worker costs instead")
+	flag.BoolVar(&o.sockets, "sockets", false, "measure WebSockets instead")
+	flag.StringVar(&o.parts, "parts", "", "of -sockets, only these: memory,opening,broadcast,echo,deaf,share")
+	flag.IntVar(&o.crowd, "crowd", 15_000, "most sockets of -sockets")
 	flag.IntVar(&o.requests, "requests", 100_000, "requests of -leak")
 	flag.Parse()
 
+	if o.crowd < 2000 {
+		return o, errors.New("-crowd must be at least 2000")
+	}
 	if o.workers < 1 || o.rounds < 1 || o.duration < time.Second {
 		return o, errors.New("-workers and -rounds must be at least 1, -duration 1s")
 	}
@@ -77,6 +87,9 @@ func parseOptions() (options, error) {
 func main() {
 	if dir := os.Getenv(plainEnv); dir != "" {
 		servePlain(dir)
+	}
+	if addr := os.Getenv(floorEnv); addr != "" {
+		serveFloor(addr)
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -101,6 +114,9 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if o.sockets {
+		return measureSockets(ctx, dir, o)
+	}
 	if o.leak {
 		return measureLeak(ctx, dir, o)
 	}

@@ -13,7 +13,7 @@ type LimitsConfig struct {
 	// MaxConnections limits the connections of clients, WebSockets among them.
 	// At the limit the oldest connection that has not yet sent a whole request
 	// is closed for a new one; if there is none, the new one is answered with
-	// 503. Zero means three quarters of the descriptors that the process may
+	// 503. Zero means nine tenths of the descriptors that the process may
 	// have (RLIMIT_NOFILE).
 	MaxConnections int `toml:"max_connections"`
 	// PerIPMaxConnections limits those of one client address, or of one /64 of
@@ -54,7 +54,7 @@ func (c LimitsConfig) maxConnections() int {
 	if c.MaxConnections > 0 {
 		return c.MaxConnections
 	}
-	return max(1, descriptors()/4*3)
+	return max(1, descriptors()/10*9)
 }
 
 // descriptors is how many descriptors the process may have. Go's start has raised

@@ -65,6 +65,7 @@ type Conn struct {
 	inboxBytes int
 	writing    int // so many frames of the queue are with a sender outside of mu
 
+	started    bool
 	opening    bool // the client may know already that line will be there
 	blocked    bool // the line takes nothing at the moment
 	due        bool // waits for a batch to be sent
@@ -85,6 +86,7 @@ func (c *Conn) Start(h Handler) {
 	c.handler = h
 	c.loop.began()
 	c.mu.Lock()
+	c.started = true
 	line := c.line
 	c.watchLocked(c.loop.now())
 	c.mu.Unlock()

@@ -317,13 +317,48 @@ func TestIdleConnectionKeepsNothing(t *testing.T) {
 		cl.want(opText, "x")
 	}
 	c.loop.handlers.Wait()
-	if now := runtime.NumGoroutine(); now > before {
-		t.Errorf("%d goroutines after messages, %d before", now, before)
+	for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(end) { // they take a moment to go
+			t.Fatalf("%d goroutines after messages, %d before", runtime.NumGoroutine(), before)
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sending || c.handling || c.queue != nil || c.inbox != nil || c.fd < 0 {
 		t.Errorf("sender %v, handler %v, queue %v, inbox %v, descriptor %d, want nothing but that kept",
 			c.sending, c.handling, c.queue, c.inbox, c.fd)
+	}
+}
+
+// A connection may break, or be cut, between Accept and Start.
+func TestEndBeforeStart(t *testing.T) {
+	for name, end := range map[string]func(*Conn){
+		"cut":   func(c *Conn) { c.Cut(CauseGone) },
+		"close": func(c *Conn) { c.Close(1000, "", CauseServer) },
+		"kill":  func(c *Conn) { c.Kill(1013, "", CauseSlow) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			loop, o, done := newLoop(t), DefaultOptions(), make(chan Closed, 1)
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				c := loop.New(&o)
+				if err := c.Accept(w, r, ""); err != nil {
+					t.Error(err)
+					return
+				}
+				end(c)
+				runtime.Gosched()
+				done <- <-start(c, ignore)
+			}))
+			defer s.Close()
+			tcp, err := net.Dial("tcp", s.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cl := &client{t: t, Conn: tcp, r: bufio.NewReader(tcp)}
+			cl.write([]byte(handshake))
+			cl.expect101()
+			_ = cl.Close()
+			<-done
+		})
 	}
 }

@@ -41,9 +41,9 @@ func (wouldBlock) Timeout() bool   { return true }
 func (wouldBlock) Temporary() bool { return true }
 
 // A poller is the line of connections that are parked in its epoll set as bare
-// descriptors. One goroutine registers, reads and closes them all, so that a
-// descriptor is never closed while somebody reads it, and its number never
-// means another connection. Writing is done by whoever has something to send,
+// descriptors. One goroutine reads and closes them all, so that a descriptor is
+// never closed while somebody reads it, and its number never means another
+// connection. Writing is done by whoever has something to send,
 // under Conn.mu; that never waits, and what the kernel does not take waits for
 // the poller.
 type poller struct {
@@ -55,12 +55,12 @@ type poller struct {
 
 	mu     sync.Mutex // guards the following; taken with Conn.mu held, not before it
 	claims []*Conn    // want a turn
+	conns  []*Conn    // by slot; the bell's is nil
+	free   []int32    // slots
 	rung   bool
 	closed bool
 
 	// Owned by run.
-	conns  []*Conn // by slot; the bell's is nil
-	free   []int32 // slots
 	buf    []byte
 	hungry []*Conn // were stopped by readBudget
 }
@@ -135,7 +135,7 @@ func (p *poller) run() {
 	if err != nil {
 		return // never: the file is open
 	}
-	events := make([]unix.EpollEvent, pollEvents)
+	events, conns := make([]unix.EpollEvent, pollEvents), make([]*Conn, pollEvents)
 	_ = raw.Read(func(uintptr) bool { // ends by close alone
 		for {
 			claimed, closed := p.serveClaims()
@@ -143,16 +143,29 @@ func (p *poller) run() {
 				return true
 			}
 			n, _ := unix.EpollWait(p.set, events, 0)
-			for _, e := range events[:max(0, n)] {
-				if c := p.conns[e.Fd]; c != nil {
-					p.turn(c, e.Events)
+			n = max(0, n)
+			p.find(events[:n], conns)
+			for i, c := range conns[:n] {
+				if c != nil {
+					p.turn(c, events[i].Events)
 				}
 			}
-			if n <= 0 && !claimed && !p.serveHungry() {
+			clear(conns[:n]) // keep no connection alive
+			if n == 0 && !claimed && !p.serveHungry() {
 				return false // Go's poller wakes us
 			}
 		}
 	})
+}
+
+// find sets the connections of events. What is dropped meanwhile stays known as
+// gone, whoever gets its slot.
+func (p *poller) find(events []unix.EpollEvent, conns []*Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, e := range events {
+		conns[i] = p.conns[e.Fd]
+	}
 }
 
 func (p *poller) serveClaims() (any, closed bool) {
@@ -182,7 +195,10 @@ func (p *poller) serveHungry() bool {
 
 // turn does for c what can be done now.
 func (p *poller) turn(c *Conn, events uint32) {
-	if c.gone || c.slot == 0 && !p.admit(c) {
+	c.mu.Lock()
+	idle := c.gone || !c.started
+	c.mu.Unlock()
+	if idle {
 		return
 	}
 	if events&readable != 0 {
@@ -199,24 +215,6 @@ func (p *poller) turn(c *Conn, events uint32) {
 	if over {
 		p.drop(c)
 	}
-}
-
-// admit puts c into the set.
-func (p *poller) admit(c *Conn) bool {
-	slot := int32(len(p.conns))
-	if n := len(p.free); n > 0 {
-		slot, p.free = p.free[n-1], p.free[:n-1]
-	} else {
-		p.conns = append(p.conns, nil)
-	}
-	p.conns[slot], c.slot = c, slot
-	err := unix.EpollCtl(p.set, unix.EPOLL_CTL_ADD, int(c.fd), &unix.EpollEvent{Events: interest, Fd: slot})
-	if err != nil { // no memory
-		c.Cut(CauseGone)
-		p.drop(c)
-		return false
-	}
-	return true
 }
 
 // drop closes a connection that is over.
@@ -236,9 +234,13 @@ func (p *poller) drop(c *Conn) {
 	c.leaveLocked()
 	c.mu.Unlock()
 	_ = unix.Close(fd)
-	p.conns[c.slot] = nil
-	p.free = append(p.free, c.slot)
-	c.slot, c.in, c.stash = 0, nil, nil
+	p.mu.Lock()
+	if c.slot != bellSlot {
+		p.conns[c.slot] = nil
+		p.free = append(p.free, c.slot)
+	}
+	p.mu.Unlock()
+	c.in, c.stash = nil, nil
 	c.report()
 }
 
@@ -345,7 +347,28 @@ func transmit(fd int, b []byte) (int, error) {
 	}
 }
 
-func (p *poller) start(c *Conn)      { p.claim(c) }
+// start puts c into the set. It wakes run only if something of the client may
+// be here already.
+func (p *poller) start(c *Conn) {
+	early := c.stash != nil || c.tls != nil
+	p.mu.Lock()
+	slot := int32(len(p.conns))
+	if n := len(p.free); n > 0 {
+		slot, p.free = p.free[n-1], p.free[:n-1]
+	} else {
+		p.conns = append(p.conns, nil)
+	}
+	p.conns[slot], c.slot = c, slot
+	p.mu.Unlock()
+	err := unix.EpollCtl(p.set, unix.EPOLL_CTL_ADD, int(c.fd), &unix.EpollEvent{Events: interest, Fd: slot})
+	if err != nil { // no memory
+		c.Cut(CauseGone)
+	}
+	if early || c.Closing() { // it may be over
+		p.claim(c)
+	}
+}
+
 func (p *poller) wakeReader(c *Conn) { p.claim(c) }
 func (p *poller) hangUp(c *Conn)     { p.claim(c) }
 
