@@ -66,7 +66,7 @@ var rows = map[string]row{
 	},
 	"e2e": {
 		modules:     []string{"github.com/coder/websocket", "github.com/chromedp", "github.com/quic-go/quic-go"},
-		testModules: []string{"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns", "golang.org/x/net", "github.com/redis/go-redis/v9"},
+		testModules: []string{"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns", "golang.org/x/net", "github.com/redis/go-redis/v9", "github.com/summerwind/h2spec"},
 		std:         []string{"net", "os/exec"},
 	},
 	"bench": { // starts the built binary and others to compare

@@ -31,9 +31,9 @@ redis=(
 	redis-tools "php$php-redis" php-nrk-predis php-illuminate-cache
 	php-illuminate-redis php-symfony-cache php-symfony-lock
 )
-test=("${run[@]}" "${apps[@]}" "${redis[@]}" "php$php-cli" curl chromium)
+test=("${run[@]}" "${apps[@]}" "${redis[@]}" "php$php-cli" curl nghttp2-client chromium)
 lint=("${build[@]}" clang-format)
-bench=("${run[@]}" nginx-light "php$php-fpm" wrk redis-server redis-tools)
+bench=("${run[@]}" nginx-light "php$php-fpm" wrk redis-server redis-tools nghttp2-client)
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then

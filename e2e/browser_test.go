@@ -33,8 +33,8 @@ type tab struct {
 	ctx context.Context
 }
 
-// newBrowser starts Chromium. It ends with the test.
-func newBrowser(t testing.TB) *browser {
+// newBrowser starts Chromium, with further options. It ends with the test.
+func newBrowser(t testing.TB, more ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -59,7 +59,7 @@ func newBrowser(t testing.TB) *browser {
 		chromedp.Flag("disable-component-update", true),
 		chromedp.WindowSize(1000, 720),
 	)
-	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), options...)
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, cancel := chromedp.NewContext(alloc)
 	t.Cleanup(func() {
 		// Waits for the process; its helpers may still write for a moment.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -115,6 +116,15 @@ func (a *authority) client(protocols *http.Protocols) *http.Client {
 		Transport: transport, Timeout: patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// connectTLS is connect over TLS, for HTTP/1.1.
+func (a *app) connectTLS(ca *authority) *wire {
+	a.t.Helper()
+	w := a.connect()
+	w.Conn = tls.Client(w.Conn, &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.1", NextProtos: []string{"http/1.1"}})
+	w.in = bufio.NewReader(w.Conn)
+	return w
 }
 
 // http1, http2 and h2c are the protocols of one client each.

@@ -99,9 +99,22 @@ func TestAnswerOfACrashedWorkerIsCut(t *testing.T) {
 // the end of the answer. A reset it does not.
 func TestCutIsNoticedByHTTP10(t *testing.T) {
 	t.Parallel()
-	a := startApp(t, appOptions{Files: map[string]string{"index.php": unbuffered + `echo "begun"; flush(); file_get_contents($_GET['gate']); ` + crash}})
+	o := appOptions{Files: map[string]string{"index.php": unbuffered + `echo "begun"; flush(); file_get_contents($_GET['gate']); ` + crash}}
+	t.Run("plain", func(t *testing.T) {
+		t.Parallel()
+		a := startApp(t, o)
+		wantReset(t, a.connect())
+	})
+	t.Run("TLS", func(t *testing.T) {
+		t.Parallel()
+		a, ca := startTLS(t, o)
+		wantReset(t, a.connectTLS(ca))
+	})
+}
+
+func wantReset(t *testing.T, w *wire) {
+	t.Helper()
 	g := newGate(t)
-	w := a.connect()
 	w.send("GET /?gate=" + g.path + " HTTP/1.0\r\n\r\n")
 	for text := ""; !strings.HasSuffix(text, "begun"); {
 		b, err := w.in.ReadByte()

@@ -102,7 +102,7 @@ func openCertificates(c Config, endpoints []endpoint, log *slog.Logger) (*certif
 
 // tcpConfig returns what listeners for TLS over TCP need.
 func (c *certificates) tcpConfig() *tls.Config {
-	protos := []string{"h2", "http/1.1"}
+	protos := []string{"h2", "http/1.1", "http/1.0"} // the last from curl --http1.0
 	if c.acme != nil {
 		protos = append(protos, acmeProtocol)
 	}

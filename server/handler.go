@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -60,14 +61,28 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func abort(w http.ResponseWriter, r *http.Request) {
 	if !r.ProtoAtLeast(1, 1) {
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
-				_ = tcp.SetLinger(0) // closing resets the connection
-			}
-			_ = conn.Close() // nobody is told
+			reset(conn)
 			return
 		}
 	}
 	panic(http.ErrAbortHandler)
+}
+
+// reset closes a connection so that the client does not take it for an end in good
+// order: without TLS's goodbye (RFC 8446 §6.1), and by a reset.
+func reset(conn net.Conn) {
+	for {
+		if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
+			_ = tcp.SetLinger(0) // closing resets the connection
+			break
+		}
+		above, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		conn = above.NetConn()
+	}
+	_ = conn.Close() // nobody is told
 }
 
 func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
