@@ -23,6 +23,7 @@ type quicApp struct {
 	Addr   *net.UDPAddr
 	URL    string // https://127.0.0.1:PORT of UDP
 	client *http.Client
+	certs  string // directory of the certificate
 	t      *testing.T
 }
 
@@ -32,7 +33,7 @@ func startHTTP3(t *testing.T, o appOptions) *quicApp {
 	ca, dir := newAuthority(t), t.TempDir()
 	ca.issue(dir, "a.test")
 	o.TOML += tlsIn(dir)
-	a := &quicApp{app: startApp(t, o), ca: ca, t: t}
+	a := &quicApp{app: startApp(t, o), ca: ca, certs: dir, t: t}
 	a.findAddr()
 	a.client = a.newClient(nil, nil)
 	return a
