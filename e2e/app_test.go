@@ -35,6 +35,9 @@ type appOptions struct {
 	Env []string
 	// Args are added to the command line.
 	Args []string
+	// Dev starts ephpm dev, in the document root and without a configuration.
+	// Without Args it takes a free port.
+	Dev bool
 }
 
 // An app is a running ephpm server. Its methods are for the goroutine of the
@@ -59,7 +62,7 @@ func startApp(t testing.TB, o appOptions) *app {
 		a.options.Root = t.TempDir()
 		writeFiles(t, a.options.Root, o.Files)
 	}
-	if o.Config == "" {
+	if o.Config == "" && !o.Dev {
 		a.options.Config = filepath.Join(t.TempDir(), "ephpm.toml")
 		writeFiles(t, filepath.Dir(a.options.Config), map[string]string{"ephpm.toml": o.TOML})
 	}
@@ -99,8 +102,17 @@ func (a *app) start() {
 		}
 		args = append(args, "-d", root)
 	}
+	if a.options.Dev {
+		args = []string{"dev"}
+		if len(a.options.Args) == 0 {
+			args = append(args, "-p", "0")
+		}
+	}
 	a.log = newOutputLog()
 	a.cmd = exec.Command(binary, append(args, a.options.Args...)...)
+	if a.options.Dev {
+		a.cmd.Dir = a.options.Root
+	}
 	a.cmd.Env = append(os.Environ(), a.options.Env...)
 	a.cmd.Stdout, a.cmd.Stderr = a.log, a.log
 	// A session of its own, so that its processes are known; see processes.

@@ -75,7 +75,6 @@ func TestHelpNamesEveryCommand(t *testing.T) {
 func TestCommandLineThatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"":                     "error: no command\n",
 		"sevre":                `error: unknown command "sevre"; did you mean serve?` + "\n",
 		"config":               "error: ephpm config has one command: check\n",
 		"config chekc":         "error: ephpm config has one command: check\n",

@@ -42,13 +42,16 @@ func listenAll(c Config) ([]endpoint, error) {
 	return endpoints, nil
 }
 
+// ErrPortTaken is returned by New when somebody else listens on a port.
+var ErrPortTaken = errors.New("another program has this port")
+
 // listen opens a TCP listener. Its errors say what to do; key is where the address
 // is from.
 func listen(network, addr, key string) (net.Listener, error) {
 	l, err := net.Listen(network, addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: another program has this port: stop it, or choose another with %s", addr, key)
+		return nil, fmt.Errorf("listen on %s: %w: stop it, or choose another with %s", addr, ErrPortTaken, key)
 	case errors.Is(err, syscall.EACCES):
 		return nil, fmt.Errorf("listen on %s: not permitted: ports below 1024 need root or CAP_NET_BIND_SERVICE; or choose another with %s", addr, key)
 	case err != nil:

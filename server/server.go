@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -191,6 +192,16 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// Addrs returns the addresses that the server listens on, in the order of the
+// configuration.
+func (s *Server) Addrs() []net.Addr {
+	var addrs []net.Addr
+	for _, e := range s.endpoints {
+		addrs = append(addrs, e.Addr())
+	}
+	return addrs
 }
 
 // Reload takes up new code, php.ini, extensions and certificates: PHP starts anew,

@@ -25,6 +25,9 @@ type request struct {
 	root    string // -d
 	verbose bool   // -v
 	environ []string
+
+	alone    bool                 // no file is read
+	defaults func(*server.Config) // changes the defaults; nil: none
 }
 
 // A loader puts a configuration together, weakest source first.
@@ -41,6 +44,9 @@ type loader struct {
 func load(r request) (server.Config, []string, error) {
 	l := &loader{config: server.DefaultConfig(), origin: map[string]string{}}
 	l.settings = settingsOf(&l.config)
+	if r.defaults != nil {
+		r.defaults(&l.config)
+	}
 
 	file, err := findFile(r)
 	if err != nil {
@@ -72,7 +78,7 @@ func (l *loader) from(key, origin string) { l.origin[key] = origin }
 // findFile returns the file to read, or "" for none. Without one, somebody must
 // have said what to serve: nobody wants a directory published by accident.
 func findFile(r request) (string, error) {
-	if r.file != "" {
+	if r.file != "" || r.alone {
 		return r.file, nil
 	}
 	_, err := os.Stat(defaultFile)

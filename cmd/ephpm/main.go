@@ -20,6 +20,8 @@ import (
 )
 
 const usage = `Usage:
+  ephpm                                           the same as ephpm dev
+  ephpm dev [-p PORT] [-l ADDR] [-d DIR] [-v]     serve this directory for development
   ephpm serve [-c FILE] [-l ADDR] [-d DIR] [-v]   serve until SIGTERM or SIGINT
   ephpm reload [-c FILE]                          let the running server take up new code
   ephpm config check [-c FILE]                    check a configuration and exit
@@ -33,6 +35,8 @@ Flags:
   -c, -config FILE         the configuration; ephpm.toml here when left out
   -l, -listen ADDR         the address to listen on, such as 127.0.0.1:8080
   -d, -document-root DIR   the directory to serve; needs no configuration
+  -p PORT                  the port for development on this machine; 8080, or the
+                           next that is free
   -v                       log at level debug
 
 A flag beats the environment, which beats the file. A variable is named after
@@ -54,6 +58,8 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		command, args = args[0], args[1:]
 	}
 	switch command {
+	case "", "dev":
+		return dev(args, environ, stderr)
 	case "serve":
 		return serve(args, environ, stderr)
 	case "reload":
@@ -72,8 +78,6 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage)
 		return 0
-	case "":
-		return misuse(stderr, "no command")
 	}
 	if advice, ok := plannedCommands[command]; ok {
 		return misuse(stderr, fmt.Sprintf("ephpm %s is not available in this version; %s", command, advice))
@@ -82,7 +86,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return php(os.Args[0], append([]string{command}, args...), stderr)
 	}
 	text := fmt.Sprintf("unknown command %q", command)
-	if near := nearest(command, []string{"serve", "reload", "config", "php", "version", "help"}); near != "" {
+	if near := nearest(command, []string{"dev", "serve", "reload", "config", "php", "version", "help"}); near != "" {
 		text += "; did you mean " + near + "?"
 	}
 	return misuse(stderr, text)

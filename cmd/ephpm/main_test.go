@@ -15,7 +15,6 @@ func command(args ...string) (status int, stdout, stderr string) {
 
 func TestMisuseShowsTheUsageOnStderr(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                      "error: no command\n",
 		"sevre":                 `error: unknown command "sevre"; did you mean serve?`,
 		"frobnicate":            "error: unknown command \"frobnicate\"\n",
 		"dev -p 80":             "error: ephpm dev is not available in this version; use ephpm serve -d DIR\n",

@@ -27,6 +27,14 @@ func serve(args, environ []string, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
+	return runServer(c, notes, stderr, func(ctx context.Context, log *slog.Logger) error {
+		return serveUntil(ctx, c, log, func(*server.Server) {})
+	})
+}
+
+// runServer runs what serves with a context that signals end, and returns the exit
+// status.
+func runServer(c server.Config, notes []string, stderr io.Writer, run func(ctx context.Context, log *slog.Logger) error) int {
 	log, err := newLog(stderr, c.Server.Logging.Level)
 	if err != nil {
 		return fail(stderr, err)
@@ -42,14 +50,15 @@ func serve(args, environ []string, stderr io.Writer) int {
 	defer wg.Wait()
 	defer untune()
 	wg.Go(func() { server.TuneRuntime(tuned) })
-	if err := serveUntil(ctx, c, log); err != nil {
+	if err := run(ctx, log); err != nil {
 		return fail(stderr, err)
 	}
 	return 0
 }
 
-// serveUntil runs the server until ctx ends.
-func serveUntil(ctx context.Context, c server.Config, log *slog.Logger) error {
+// serveUntil runs the server until ctx ends. announce is called when clients can
+// connect.
+func serveUntil(ctx context.Context, c server.Config, log *slog.Logger, announce func(*server.Server)) error {
 	signals := catchHangUp()
 	s, err := server.New(c, log)
 	if err != nil {
@@ -67,6 +76,7 @@ func serveUntil(ctx context.Context, c server.Config, log *slog.Logger) error {
 		}
 		defer remove()
 	}
+	announce(s)
 	return s.Run(ctx)
 }
 
