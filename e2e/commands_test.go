@@ -13,19 +13,28 @@ import (
 
 // A command is one run of the binary that ends by itself.
 type command struct {
-	Dir  string   // where it is run; empty means an empty directory
-	Env  []string // added to the environment
-	Args []string
+	Dir   string   // where it is run; empty means an empty directory
+	Env   []string // added to the environment
+	Stdin string
+	Args  []string
 }
 
 // run returns the exit status and what was printed.
 func (c command) run(t *testing.T) (status int, stdout, stderr string) {
 	t.Helper()
-	cmd := exec.Command(binary, c.Args...)
-	if cmd.Dir = c.Dir; c.Dir == "" {
-		cmd.Dir = t.TempDir()
+	if c.Dir == "" {
+		c.Dir = t.TempDir()
 	}
-	cmd.Env = append(os.Environ(), c.Env...)
+	return c.by(t, binary)
+}
+
+// by runs it by a program and its first arguments, in this directory if Dir is
+// empty.
+func (c command) by(t *testing.T, program ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	cmd := exec.Command(program[0], append(program[1:], c.Args...)...)
+	cmd.Dir, cmd.Env = c.Dir, append(os.Environ(), c.Env...)
+	cmd.Stdin = strings.NewReader(c.Stdin)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {

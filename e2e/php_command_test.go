@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,28 +13,12 @@ import (
 )
 
 // A phpRun is one run of PHP's command line.
-type phpRun struct {
-	Dir   string
-	Env   []string // added to the environment
-	Stdin string
-	Args  []string
-}
+type phpRun command
 
 // by runs it by a program and its first arguments.
 func (r phpRun) by(t *testing.T, program ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	cmd := exec.Command(program[0], append(program[1:], r.Args...)...)
-	cmd.Dir, cmd.Env = r.Dir, append(os.Environ(), r.Env...)
-	cmd.Stdin = strings.NewReader(r.Stdin)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // it may have ended
-	defer late.Stop()
-	_ = cmd.Wait() // ProcessState has what matters
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+	return command(r).by(t, program...)
 }
 
 // want runs it as ephpm php and checks what it does.
@@ -236,6 +219,9 @@ func TestPHPCommandWorksWithoutItsName(t *testing.T) {
 		if status, stdout, stderr := (phpRun{Dir: dir, Args: args}).by(t, binary); status != 0 || stdout != "3" || stderr != "" {
 			t.Errorf("ephpm %q: %d, %q, %q, want 3", args, status, stdout, stderr)
 		}
+	}
+	if status, stdout, stderr := (phpRun{Dir: dir, Args: []string{"-l", "shebang"}}).by(t, binary); status != 0 || stdout != "No syntax errors detected in shebang\n" || stderr != "" {
+		t.Errorf("ephpm -l: %d, %q, %q", status, stdout, stderr)
 	}
 }
 

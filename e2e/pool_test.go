@@ -103,7 +103,7 @@ func TestRequestThatWaitsTooLongIs503(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	a.waitLine(`level=WARN msg="script not run"`, `site=default`, `request=\S+`, `script=/index.php`)
+	a.waitLine(`level=WARN msg="script not run"`, `site=default`, `request=\S+`, `script=\S+/index\.php`)
 	g.open()
 	held.wait()
 	if err := wantBody(a.request("GET", "/?i=next", ""), "next"); err != nil {

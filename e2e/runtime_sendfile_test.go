@@ -95,7 +95,7 @@ func TestScriptGetsNoFileFromElsewhere(t *testing.T) {
 			t.Errorf("GET %s: %s %q, want a plain 404", path, resp.Status, body)
 		}
 	}
-	a.waitLine(`level=WARN msg="file that a script named is not sent"`, `script=/index.php`, `request=\S+`, `file=/protected/missing`)
+	a.waitLine(`level=WARN msg="file that a script named is not sent"`, `script=\S+/index\.php`, `request=\S+`, `file=/protected/missing`)
 }
 
 // A client that takes its time with the file holds no worker.

@@ -37,7 +37,7 @@ func (s *site) logError(v *visit, err error) {
 func (v *visit) attrs(s *site) []slog.Attr {
 	attrs := []slog.Attr{slog.String("site", s.name), slog.String("request", v.id), slog.String("path", v.path)}
 	if v.route.script != nil {
-		attrs = append(attrs, slog.String("script", v.route.script.name))
+		attrs = append(attrs, slog.String("script", v.route.script.file))
 	}
 	return attrs
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -195,11 +194,11 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 }
 
 // Addrs returns the addresses that the server listens on, in the order of the
-// configuration.
-func (s *Server) Addrs() []net.Addr {
-	var addrs []net.Addr
+// configuration, "host:port".
+func (s *Server) Addrs() []string {
+	var addrs []string
 	for _, e := range s.endpoints {
-		addrs = append(addrs, e.Addr())
+		addrs = append(addrs, e.Addr().String())
 	}
 	return addrs
 }

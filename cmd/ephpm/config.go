@@ -155,7 +155,7 @@ func (l *loader) apply(table string, s settings, t *entry, file string, problems
 		case isSetting && e.entries != nil && isTables(place):
 			err = fmt.Errorf("is a list of tables; each begins with a line [[%s]]", name)
 		case isSetting && (e.entries != nil || e.list != nil):
-			err = errors.New("is a key, not a table")
+			err = notTable(place)
 		case isSetting:
 			if err = set(place, e.value); err == nil {
 				l.from(name, fmt.Sprintf("%s:%d", file, e.line))
@@ -186,6 +186,17 @@ func (l *loader) applyList(name string, place reflect.Value, e *entry, file stri
 	}
 	place.Set(fresh)
 	l.from(name, fmt.Sprintf("%s:%d", file, e.list[0].line))
+}
+
+// notTable says what a key wants that was given as a table.
+func notTable(place reflect.Value) error {
+	switch {
+	case place.Type() == reflect.TypeFor[[]server.INI]():
+		return errors.New(`is a list of pairs, not a table; write it as [["memory_limit", "1G"], ["display_errors", "Off"]]`)
+	case place.Kind() == reflect.Slice:
+		return errors.New("is a list, not a table")
+	}
+	return errors.New("is a key, not a table")
 }
 
 // resolve lets the paths of a file start at the file's directory, so that the

@@ -336,6 +336,24 @@ func TestWithoutAFileSomebodyMustNameTheRoot(t *testing.T) {
 	}
 }
 
+func TestMistakesOfSyntaxSayWhatIsMeant(t *testing.T) {
+	for source, want := range map[string]string{
+		"listen = \"abc\n":                      "1: the text does not end on its line; is the quote at its end missing?",
+		"\nlisten = 'abc":                       "2: the text does not end on its line; is the quote at its end missing?",
+		"listen = \"\"\"abc\n":                  "1: the text that begins here has no end; are the three quotes at its end missing?",
+		"listen = abc":                          `1: expected value but found "abc" instead; a text needs quotes`,
+		"[php.ini_overrides]\na = '1'":          `1: php.ini_overrides: is a list of pairs, not a table; write it as [["memory_limit", "1G"], ["display_errors", "Off"]]`,
+		"[php]\nini_overrides = { a = '1' }":    `2: php.ini_overrides: is a list of pairs, not a table; write it as [["memory_limit", "1G"], ["display_errors", "Off"]]`,
+		"[server]\nindex_files = { a = '1' }":   "2: server.index_files: is a list, not a table",
+		"[server]\ndocument_root = { a = '1' }": "2: server.document_root: is a key, not a table",
+	} {
+		inDir(t, source)
+		if _, _, err := load(request{}); err == nil || err.Error() != "ephpm.toml:"+want {
+			t.Errorf("%q: %v, want %s", source, err, want)
+		}
+	}
+}
+
 func TestMistakesOfAllSourcesAreToldTogether(t *testing.T) {
 	inDir(t, "a = 1\nserver.b = 2\n")
 	_, _, err := load(request{environ: []string{"EPHPM_SERVER__C=1"}})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -66,7 +65,7 @@ func dev(args, environ []string, stderr io.Writer) int {
 	})
 }
 
-func devAddress(port int) string { return net.JoinHostPort(devHost, strconv.Itoa(port)) }
+func devAddress(port int) string { return devHost + ":" + strconv.Itoa(port) }
 
 // devDefaults changes what is not good for development. The environment beats it.
 func devDefaults(c *server.Config) {
@@ -76,16 +75,15 @@ func devDefaults(c *server.Config) {
 }
 
 // banner tells where to look.
-func banner(w io.Writer, root string, addrs []net.Addr) {
+func banner(w io.Writer, root string, addrs []string) {
 	if abs, err := filepath.Abs(root); err == nil { // fails only without a working directory
 		root = abs
 	}
 	for _, addr := range addrs {
-		url := "http://" + addr.String()
-		if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
-			url = "http://localhost:" + strconv.Itoa(tcp.Port)
+		if port, ok := strings.CutPrefix(addr, devHost+":"); ok {
+			addr = "localhost:" + port
 		}
 		b := server.Build()
-		fmt.Fprintf(w, "\n  ephpm %s with PHP %s serves %s\n\n  %s\n\n  Edits show at once. Ctrl+C stops.\n\n", b.Version, b.PHP, root, url)
+		fmt.Fprintf(w, "\n  ephpm %s with PHP %s serves %s\n\n  http://%s\n\n  Edits show at once. Ctrl+C stops.\n\n", b.Version, b.PHP, root, addr)
 	}
 }

@@ -46,7 +46,7 @@ func parse(source string) (*entry, error) {
 	if err != nil {
 		var at toml.ParseError
 		if errors.As(err, &at) {
-			return nil, fmt.Errorf("%d: %s", lineAt(source, at.Position.Start), at.Message)
+			return nil, fmt.Errorf("%d: %s", lineAt(source, at.Position.Start), explain(at.Message))
 		}
 		return nil, fmt.Errorf("1: %w", err)
 	}
@@ -57,6 +57,21 @@ func parse(source string) (*entry, error) {
 		}
 	}
 	return t, nil
+}
+
+// explain says in the place of the library, or adds to its words, what is most
+// likely meant.
+func explain(message string) string {
+	switch message {
+	case "strings cannot contain newlines", `unexpected EOF; expected '"'`, `unexpected EOF; expected "'"`:
+		return "the text does not end on its line; is the quote at its end missing?"
+	case `unexpected EOF; expected '"""'`, `unexpected EOF; expected "'''"`:
+		return "the text that begins here has no end; are the three quotes at its end missing?"
+	}
+	if strings.HasPrefix(message, "expected value but found") {
+		return message + "; a text needs quotes"
+	}
+	return message
 }
 
 // locate puts the lines right of a list of tables: the library knows only those

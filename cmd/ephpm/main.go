@@ -94,15 +94,9 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 
 // checkConfig reads a configuration as serve would.
 func checkConfig(args, environ []string, stdout, stderr io.Writer) int {
-	r := request{environ: environ}
-	flags := newFlags("config check")
-	configFlag(flags, &r)
-	if status, ok := parseFlags(flags, args, stderr); !ok {
+	c, notes, status, ok := loadFor("config check", args, environ, stderr)
+	if !ok {
 		return status
-	}
-	c, notes, err := load(r)
-	if err != nil {
-		return fail(stderr, err)
 	}
 	for _, note := range notes {
 		fmt.Fprintln(stderr, "warning:", note)
@@ -112,6 +106,22 @@ func checkConfig(args, environ []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stdout, c.File, "is fine")
 	return 0
+}
+
+// loadFor loads the configuration of a command whose only flag is -c. It reports
+// whether to go on, and with which status to end otherwise.
+func loadFor(command string, args, environ []string, stderr io.Writer) (c server.Config, notes []string, status int, ok bool) {
+	r := request{environ: environ}
+	flags := newFlags(command)
+	configFlag(flags, &r)
+	if status, ok := parseFlags(flags, args, stderr); !ok {
+		return c, nil, status, false
+	}
+	c, notes, err := load(r)
+	if err != nil {
+		return c, nil, fail(stderr, err), false
+	}
+	return c, notes, 0, true
 }
 
 // newFlags returns a flag set that prints nothing itself.

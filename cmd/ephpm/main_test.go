@@ -17,7 +17,8 @@ func TestMisuseShowsTheUsageOnStderr(t *testing.T) {
 	for line, want := range map[string]string{
 		"sevre":                 `error: unknown command "sevre"; did you mean serve?`,
 		"frobnicate":            "error: unknown command \"frobnicate\"\n",
-		"dev -p 80":             "error: ephpm dev is not available in this version; use ephpm serve -d DIR\n",
+		"deploy --all":          "error: ephpm deploy is not available in this version; use ephpm reload\n",
+		"dev -p 80000":          "error: ephpm dev: invalid value",
 		"serve -x":              "error: ephpm serve: flag provided but not defined: -x\n",
 		"serve -c":              "error: ephpm serve: flag needs an argument: -c\n",
 		"serve extra":           `error: ephpm serve: unexpected argument "extra"`,

@@ -107,6 +107,8 @@ func isForPHP(args []string) bool {
 		return true
 	case first == "-d" && len(args) > 1: // serve's -d wants a directory
 		return strings.Contains(args[1], "=")
+	case first == "-l" && len(args) > 1: // serve's -l wants an address
+		return !strings.Contains(args[1], ":")
 	case strings.HasPrefix(first, "-"):
 		return strings.HasPrefix(first, "-d") && strings.Contains(first, "=")
 	}

@@ -19,15 +19,9 @@ import (
 // reload tells the server that wrote the configuration's pid_file to take up new
 // code.
 func reload(args, environ []string, stdout, stderr io.Writer) int {
-	r := request{environ: environ}
-	flags := newFlags("reload")
-	configFlag(flags, &r)
-	if status, ok := parseFlags(flags, args, stderr); !ok {
+	c, _, status, ok := loadFor("reload", args, environ, stderr)
+	if !ok {
 		return status
-	}
-	c, _, err := load(r)
-	if err != nil {
-		return fail(stderr, err)
 	}
 	pid, err := readPID(c.Server.PIDFile)
 	if err != nil {
