@@ -140,13 +140,13 @@ func TestConfigurationMistakes(t *testing.T) {
 	}{
 		"an unknown key":   {"[server]\n\nlistne = \":80\"\n", []string{"error: ephpm.toml:3: server.listne: unknown key; did you mean listen?"}},
 		"an unknown table": {"[servre]\nlisten = \":80\"\n", []string{"error: ephpm.toml:1: servre: unknown key; did you mean server?"}},
-		"a wrong type":     {"[server]\nlisten = 80\n", []string{"error: ephpm.toml:2: server.listen: want a string; got the integer 80"}},
+		"a wrong type":     {"[server]\nlisten = 80\n", []string{"error: ephpm.toml:2: server.listen: want an address such as \":8080\", or a list of them; got the integer 80"}},
 		"a wrong entry":    {"[server]\nindex_files = [\n  \"a.php\",\n  7]\n", []string{"error: ephpm.toml:2: server.index_files: entry 2: want a string; got the integer 7"}},
 		"a wrong value":    {"[server.logging]\nlevel = \"loud\"\n", []string{`error: ephpm.toml:2: server.logging.level: "loud" is not one of debug, info, warn, error`}},
 		"a wrong time":     {"[server.timeouts]\nrequest = \"soon\"\n", []string{`error: ephpm.toml:2: server.timeouts.request: "soon" is not a time such as "2s" or "1500ms"`}},
 		"a negative":       {"[php]\nworker_backlog = -1\n", []string{"error: ephpm.toml:2: php.worker_backlog: -1 is less than 0"}},
 		"a root that is not there": {"[server]\ndocument_root = \"/nowhere\"\n",
-			[]string{`error: ephpm.toml:2: server.document_root: "/nowhere" does not exist; name another in the file or with -d`}},
+			[]string{`error: ephpm.toml:2: server.document_root: "/nowhere" does not exist; name another, in the file or with -d`}},
 		"a fallback": {"[server]\nfallback = [\"$url\"]\n", []string{
 			`error: ephpm.toml:2: server.fallback: "$url" is neither "$uri", a path that starts with "/", nor a status such as "=404"`,
 			`error: ephpm.toml:2: server.fallback: "$url": there is no $url, only $uri and $query_string`}},
