@@ -44,6 +44,9 @@ fuzz: setup-build ## every fuzz target for FUZZTIME (10s) each
 bench: setup-bench build ## against nginx + php-fpm; flags in BENCHFLAGS
 	go run ./bench $(BENCHFLAGS)
 
+bench-tls: setup-bench build ## handshakes, HTTP/2 and idle connections beside nginx's; flags in BENCHFLAGS
+	go run ./bench -tls $(BENCHFLAGS)
+
 bench-ws: setup-bench build ## what WebSockets cost, beside a bare Go server; flags in BENCHFLAGS
 	go run ./bench -sockets $(BENCHFLAGS)
 
@@ -53,4 +56,4 @@ clean: ## remove what build made
 setup-%:
 	@build/setup.sh $*
 
-.PHONY: help build run test lint fuzz bench bench-ws clean
+.PHONY: help build run test lint fuzz bench bench-tls bench-ws clean

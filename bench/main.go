@@ -5,6 +5,7 @@
 //	go run ./bench -leak    memory over many requests
 //	go run ./bench -worker  what a worker costs: its memory, its replacement
 //	go run ./bench -sockets what WebSockets cost, beside a bare Go server
+//	go run ./bench -tls     handshakes, HTTP/2 and idle connections over TLS
 //
 // Every server gets the same scripts, the same number of PHP workers, OPcache,
 // keep-alive connections and no access log. The load comes from wrk on the same
@@ -41,6 +42,7 @@ type options struct {
 	leak     bool
 	worker   bool
 	sockets  bool
+	tls      bool
 	crowd    int
 	parts    string
 	requests int
@@ -57,6 +59,7 @@ func parseOptions() (options, error) {
 	flag.BoolVar(&o.leak, "leak", false, "measure memory over many requests instead")
 	flag.BoolVar(&o.worker, "worker", false, "measure what a worker costs instead")
 	flag.BoolVar(&o.sockets, "sockets", false, "measure WebSockets instead")
+	flag.BoolVar(&o.tls, "tls", false, "measure TLS instead")
 	flag.StringVar(&o.parts, "parts", "", "of -sockets, only these: memory,opening,broadcast,echo,deaf,share")
 	flag.IntVar(&o.crowd, "crowd", 15_000, "most sockets of -sockets")
 	flag.IntVar(&o.requests, "requests", 100_000, "requests of -leak")
@@ -116,6 +119,9 @@ func run() error {
 	defer os.RemoveAll(dir)
 	if o.sockets {
 		return measureSockets(ctx, dir, o)
+	}
+	if o.tls {
+		return measureTLS(ctx, dir, o)
 	}
 	if o.leak {
 		return measureLeak(ctx, dir, o)

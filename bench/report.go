@@ -40,7 +40,7 @@ func lateRatio(ours, theirs []sample) float64 {
 func sampleCPU(s sample) time.Duration { return s.cpu }
 
 // median returns the middle one of a figure, the lower of two.
-func median[T cmp.Ordered](samples []sample, figure func(sample) T) T {
+func median[S any, T cmp.Ordered](samples []S, figure func(S) T) T {
 	var all []T
 	for _, s := range samples {
 		all = append(all, figure(s))
