@@ -39,8 +39,9 @@ var rows = map[string]row{
 		modules: []string{
 			"github.com/prometheus/client_golang", "github.com/quic-go/quic-go",
 			"github.com/caddyserver/certmagic", "go.uber.org/zap", // ACME, and what it logs by
-			"github.com/pires/go-proxyproto", // the two formats of the PROXY protocol
-			"golang.org/x/sys",               // how much of an answer the kernel still has
+			"github.com/pires/go-proxyproto",                                 // the two formats of the PROXY protocol
+			"golang.org/x/sys",                                               // how much of an answer the kernel still has
+			"github.com/andybalholm/brotli", "github.com/klauspost/compress", // content codings
 		},
 		std:         []string{"net"},
 		testModules: []string{"github.com/coder/websocket"},
@@ -65,7 +66,10 @@ var rows = map[string]row{
 		std:     []string{"net"},
 	},
 	"e2e": {
-		modules:     []string{"github.com/coder/websocket", "github.com/chromedp", "github.com/quic-go/quic-go"},
+		modules: []string{
+			"github.com/coder/websocket", "github.com/chromedp", "github.com/quic-go/quic-go",
+			"github.com/andybalholm/brotli", "github.com/klauspost/compress", // decodes what the server encoded
+		},
 		testModules: []string{"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns", "golang.org/x/net", "github.com/redis/go-redis/v9", "github.com/summerwind/h2spec"},
 		std:         []string{"net", "os/exec"},
 	},
@@ -73,7 +77,7 @@ var rows = map[string]row{
 		modules: []string{"github.com/coder/websocket"}, // one of them
 		std:     []string{"net", "os/exec"},
 	},
-	".":     {},                                // this test
+	".": {}, // this test
 }
 
 // guarded are the standard packages that a row must grant: who talks to the

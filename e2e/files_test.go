@@ -65,11 +65,14 @@ func TestStaticFileHeadAndOtherMethods(t *testing.T) {
 	if resp.StatusCode != 200 || body != "" || resp.ContentLength != 10 || resp.Header.Get("Etag") == "" {
 		t.Errorf("HEAD: %s %q, length %d", resp.Status, body, resp.ContentLength)
 	}
-	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "MKCOL"} {
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "TRACE", "MKCOL"} {
 		resp, _ := a.do(a.request(method, "/a.txt", ""))
-		if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Allow") != "GET, HEAD" {
+		if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
 			t.Errorf("%s: %s, Allow %q; want 405", method, resp.Status, resp.Header.Get("Allow"))
 		}
+	}
+	if resp, _ := a.do(a.request("OPTIONS", "/a.txt", "")); resp.StatusCode != http.StatusNoContent || resp.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
+		t.Errorf("OPTIONS: %s, Allow %q; want 204", resp.Status, resp.Header.Get("Allow"))
 	}
 	if got, err := os.ReadFile(filepath.Join(a.options.Root, "a.txt")); err != nil || string(got) != "0123456789" {
 		t.Errorf("the file is %q, %v", got, err)

@@ -63,7 +63,12 @@ type ServerConfig struct {
 	// last entry is taken without looking. Empty means 404 for every path.
 	Fallback []string `toml:"fallback"`
 
+	// ErrorPages are files or scripts below the document root that are answered
+	// with in place of the server's own errors, by status.
+	ErrorPages ErrorPages `toml:"error_pages"`
+
 	Request   RequestConfig   `toml:"request"`
+	Response  ResponseConfig  `toml:"response"`
 	Timeouts  TimeoutsConfig  `toml:"timeouts"`
 	Static    StaticConfig    `toml:"static"`
 	Sendfile  SendfileConfig  `toml:"sendfile"`
@@ -109,23 +114,6 @@ type TimeoutsConfig struct {
 	// means that everything is cut at once.
 	Shutdown Duration `toml:"shutdown"`
 }
-
-// StaticConfig is [server.static]: how files are served.
-type StaticConfig struct {
-	// CacheControl is the Cache-Control header of static files. Empty means
-	// none is sent.
-	CacheControl string `toml:"cache_control"`
-	// HiddenFiles says what becomes of a path with a segment that starts with
-	// a dot: one of HiddenDeny, HiddenIgnore and HiddenAllow.
-	HiddenFiles string `toml:"hidden_files"`
-}
-
-// The values of StaticConfig.HiddenFiles.
-const (
-	HiddenDeny   = "deny"   // 403
-	HiddenIgnore = "ignore" // 404
-	HiddenAllow  = "allow"  // served like any other
-)
 
 // SendfileConfig is [server.sendfile]: files that a script lets the server send.
 type SendfileConfig struct {
@@ -301,7 +289,8 @@ func DefaultConfig() Config {
 			HTTP3:    defaultHTTP3(),
 			Security: defaultSecurity(),
 			Limits:   defaultLimits(),
-			Static:   StaticConfig{HiddenFiles: HiddenDeny},
+			Response: defaultResponse(),
+			Static:   defaultStatic(),
 			Metrics:  MetricsConfig{Path: "/metrics"},
 			Logging:  LoggingConfig{Level: "info"},
 			WebSocket: WebSocketConfig{

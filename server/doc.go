@@ -9,7 +9,9 @@
 // list is walked until an entry names a file, a script, a status. Files below the
 // document root are looked up through root.go, which never leaves it.
 //
-//   - A file is sent with http.ServeContent (static.go).
+//   - A file is sent in the form that the client likes best (static.go): as it is,
+//     as somebody encoded it beside the file (precompressed.go), or encoded here
+//     (compress.go). What is small is kept in memory (filememory.go).
 //   - A script is run (php.go): first its body is read completely, to memory or
 //     to an unlinked file (body.go), so that a slow upload holds no worker. Then
 //     the CGI variables are written (vars.go) and the pool runs the script,
@@ -56,6 +58,8 @@
 //	site         one virtual host: names, root, limits, registry
 //	name         a host name that a site answers to
 //	root         a site's document root
+//	form         a file in one of its encodings
+//	sibling      a form that lies beside the file
 //	script       a PHP file that is run
 //	visit        one HTTP request on its way through a site
 //	route        what a request path leads to: a script, a file, a status

@@ -28,6 +28,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		w.altSvc = s.http3.altSvc(r)
 	}
 	r = s.proxies.through(r)
+	w.request = r
 	s.metrics.begin()
 	defer s.metrics.end()
 
@@ -43,6 +44,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	by := handlerError
 	if !s.overLimit(w, r) {
 		by = s.answer(w, r, start)
+	}
+	if w.status != http.StatusSwitchingProtocols {
+		w.finish()
 	}
 	s.metrics.answered(r.Method, w.status, by, start)
 	cut, hijacked := w.cut, w.status == http.StatusSwitchingProtocols

@@ -54,11 +54,15 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 		Host:    s.host,
 		Timeout: s.timeout,
 	}
-	w.stall = s.stall
 	var to http.ResponseWriter = w
 	if len(s.sendRoots) > 0 {
 		run.handover = handover{to: w}
 		to = &run.handover
+	}
+	var caught *interceptor
+	if s.errorPages != nil && s.errorPages.intercept {
+		caught = &interceptor{ResponseWriter: to, pages: s.errorPages}
+		to = caught
 	}
 	result, err := s.runner.Serve(r.Context(), to, &run.request)
 	w.unlimitWrite()
@@ -68,6 +72,9 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 	s.metrics.scriptRan(result, err == nil && w.status < 500)
 	if err == nil && run.handover.by != "" {
 		s.sendNamed(w, r, v, &run.handover)
+	}
+	if err == nil && caught != nil && caught.status != 0 {
+		w.fail(caught.status)
 	}
 	return handlerPHP
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -14,7 +15,8 @@ import (
 type response struct {
 	http.ResponseWriter
 	status    int           // 0 until the response has begun
-	bytes     int64         // of the body
+	bytes     int64         // of the body that were sent
+	taken     int64         // of the body from the handler; more than bytes when it is encoded
 	announced int64         // the Content-Length, -1 for none; known once the response has begun
 	lost      bool          // a write failed: the client is gone
 	cut       bool          // the connection must be closed without ending the response
@@ -24,6 +26,13 @@ type response struct {
 	shared    bool          // the connection has other streams
 	http3     *http3Server  // that counts what is left out; nil for other versions
 	altSvc    []string      // tells of HTTP/3; nil for nothing
+
+	// Set by the site for its requests.
+	request *http.Request
+	out     *outgoing    // what happens to every answer; may be nil
+	encoded *encodedBody // the body is encoded on its way; nil: it is not
+	final   bool         // the site chose the body's encoding
+	page    *errorPager  // what fail answers with; may be nil
 }
 
 var responses = sync.Pool{New: func() any { return new(response) }}
@@ -42,6 +51,9 @@ func (w *response) WriteHeader(status int) {
 	}
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.begin(status)
+		if w.encoded != nil {
+			return // the first of the body takes it along
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -54,16 +66,16 @@ func (w *response) begin(status int) {
 	if w.altSvc != nil && len(w.Header()["Alt-Svc"]) == 0 {
 		w.Header()["Alt-Svc"] = w.altSvc
 	}
-	length := w.Header()["Content-Length"]
-	if len(length) == 0 {
-		return
+	if length := w.Header()["Content-Length"]; len(length) != 0 {
+		if n, err := strconv.ParseUint(length[0], 10, 63); err != nil || len(length) > 1 {
+			delete(w.Header(), "Content-Length")
+		} else {
+			w.announced = int64(n)
+		}
 	}
-	n, err := strconv.ParseUint(length[0], 10, 63)
-	if err != nil || len(length) > 1 {
-		delete(w.Header(), "Content-Length")
-		return
+	if w.out != nil && status >= 200 {
+		w.out.begin(w, status)
 	}
-	w.announced = int64(n)
 }
 
 // Write sends no more than was announced and says so by http.ErrContentLength.
@@ -72,14 +84,27 @@ func (w *response) begin(status int) {
 func (w *response) Write(p []byte) (int, error) {
 	w.implyOK()
 	var over error
-	if w.announced >= 0 && int64(len(p)) > w.announced-w.bytes {
-		p, over = p[:max(0, w.announced-w.bytes)], http.ErrContentLength
+	if w.announced >= 0 && int64(len(p)) > w.announced-w.taken {
+		p, over = p[:max(0, w.announced-w.taken)], http.ErrContentLength
 	}
-	w.limitWrite(len(p))
-	n, err := w.ResponseWriter.Write(p)
+	var n int
+	var err error
+	if w.encoded == nil {
+		n, err = w.pass(p)
+	} else {
+		n, err = w.encoded.write(p)
+	}
+	w.taken += int64(n)
 	if err == nil {
 		err = over
 	}
+	return n, err
+}
+
+// pass writes to the connection.
+func (w *response) pass(p []byte) (int, error) {
+	w.limitWrite(len(p))
+	n, err := w.ResponseWriter.Write(p)
 	w.wrote(int64(n), err)
 	return n, err
 }
@@ -88,8 +113,8 @@ func (w *response) Write(p []byte) (int, error) {
 // does not wait for the client.
 const bufferedWrite = 2048
 
-// limitWrite gives the client a while to take the next part of what a script
-// prints: one that stops reading must not hold the script's worker for ever.
+// limitWrite gives the client a while to take the next part: one that stops reading
+// must not hold a script's worker, or a file, for ever.
 func (w *response) limitWrite(n int) {
 	if w.stall > 0 && n+int(w.bytes) >= bufferedWrite {
 		w.timed = true
@@ -105,23 +130,26 @@ func (w *response) unlimitWrite() {
 	}
 }
 
-// WriteString is Write without a copy.
-func (w *response) WriteString(s string) (int, error) {
-	w.implyOK()
-	n, err := io.WriteString(w.ResponseWriter, s)
-	w.wrote(int64(n), err)
-	return n, err
-}
-
-// ReadFrom lets net/http send a file by sendfile.
+// ReadFrom lets net/http send a file by sendfile, which runs as long as the client
+// takes some of it in each while.
 func (w *response) ReadFrom(r io.Reader) (int64, error) {
-	if w.shared {
+	w.implyOK()
+	if w.encoded != nil || w.shared || w.request == nil || w.request.TLS != nil {
 		return w.copyFrom(r)
 	}
-	w.implyOK()
-	n, err := io.Copy(w.ResponseWriter, r)
-	w.wrote(n, err)
-	return n, err
+	var sum int64
+	for {
+		w.limitWrite(bufferedWrite)
+		n, err := io.Copy(w.ResponseWriter, r)
+		sum += n
+		w.taken += n
+		if n > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+			w.wrote(n, nil)
+			continue
+		}
+		w.wrote(n, err)
+		return sum, err
+	}
 }
 
 // Flush sends what was written so far.
@@ -130,8 +158,21 @@ func (w *response) Flush() { _ = w.FlushError() } // a client that left is notic
 // FlushError is Flush for http.ResponseController.
 func (w *response) FlushError() error {
 	w.implyOK()
+	if w.encoded != nil {
+		if err := w.encoded.flush(); err != nil {
+			return err
+		}
+	}
 	w.limitWrite(bufferedWrite)
 	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// finish ends what the handler left open. The connection is as it was before.
+func (w *response) finish() {
+	if w.encoded != nil {
+		w.encoded.finish()
+	}
+	w.unlimitWrite()
 }
 
 // Unwrap is for http.ResponseController.
@@ -159,18 +200,27 @@ func (w *response) fail(status int) { w.failAs(status, http.StatusText(status)) 
 
 // failAs is fail with other words than the status's name.
 func (w *response) failAs(status int, text string) {
-	h := w.Header()
-	for name := range h {
-		switch name {
-		case "Retry-After", "Allow", "Connection", "Location", "Sec-Websocket-Version":
-		default:
-			delete(h, name)
-		}
+	if w.page != nil && w.page.answer(w, status) {
+		return
 	}
+	w.dropHeader()
+	h := w.Header()
 	h["Content-Type"] = textPlain
 	w.WriteHeader(status)
 	// A client that is gone misses it.
 	_, _ = io.WriteString(w, strconv.Itoa(status)+" "+text+"\n")
+}
+
+// dropHeader drops the headers that were meant for another answer.
+func (w *response) dropHeader() {
+	h := w.Header()
+	for name := range h {
+		switch name {
+		case "Retry-After", "Allow", "Connection", "Location", "Sec-Websocket-Version", "Vary", "Www-Authenticate":
+		default:
+			delete(h, name)
+		}
+	}
 }
 
 // Header values that are shared by all responses and never changed.

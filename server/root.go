@@ -29,18 +29,20 @@ type root struct {
 	path    string // absolute, as configured
 	resolve bool   // show scripts where path leads to, not path
 	secret  string // the configuration file, which is never sent; may be empty
+	kinds   *fileKinds
+	memory  *fileMemory
 	log     *slog.Logger
 	current atomic.Pointer[tree]
 	checked atomic.Int64 // when current was last compared with path, Unix ns
 }
 
-// openRoot opens the directory at path.
-func openRoot(path string, resolve bool, secret string, log *slog.Logger) (*root, error) {
+// openRoot opens the directory at path. What is known of its files is kept in memory.
+func openRoot(path string, resolve bool, secret string, kinds *fileKinds, memory *fileMemory, log *slog.Logger) (*root, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &root{path: abs, resolve: resolve, secret: secret, log: log}
+	r := &root{path: abs, resolve: resolve, secret: secret, kinds: kinds, memory: memory, log: log}
 	t, err := r.open()
 	if err != nil {
 		return nil, err
@@ -63,7 +65,10 @@ func (r *root) open() (*tree, error) {
 		_ = dir.Close() // it was only opened to be looked at
 		return nil, err
 	}
-	t := &tree{dir: dir, path: path, shown: r.path, info: info, log: r.log, scripts: map[string]*script{}}
+	t := &tree{
+		dir: dir, path: path, shown: r.path, info: info, secret: r.secret, kinds: r.kinds, log: r.log,
+		files: newFileMap(r.memory), scripts: map[string]*script{},
+	}
 	if r.resolve {
 		t.shown = path
 	}
@@ -94,22 +99,28 @@ func (r *root) tree(now time.Time) *tree {
 }
 
 // isSecret reports whether info is the configuration file, under whatever name.
-func (r *root) isSecret(info fs.FileInfo) bool {
-	if r.secret == "" {
+func (r *root) isSecret(info fs.FileInfo) bool { return isFile(info, r.secret) }
+
+// isFile reports whether info is the file at path, which may be empty.
+func isFile(info fs.FileInfo, path string) bool {
+	if path == "" {
 		return false
 	}
-	own, err := os.Stat(r.secret)
+	own, err := os.Stat(path)
 	return err == nil && os.SameFile(own, info)
 }
 
 // A tree is one directory that a root led to. Nothing outside it is reached
 // through it, whatever symbolic links it holds.
 type tree struct {
-	dir   *os.Root
-	path  string // absolute, without symbolic links
-	shown string // DOCUMENT_ROOT
-	info  fs.FileInfo
-	log   *slog.Logger
+	dir    *os.Root
+	path   string // absolute, without symbolic links
+	shown  string // DOCUMENT_ROOT
+	info   fs.FileInfo
+	secret string // see root
+	kinds  *fileKinds
+	files  *fileMap
+	log    *slog.Logger
 
 	mu      sync.RWMutex // guards the following
 	scripts map[string]*script
@@ -203,6 +214,9 @@ func (t *tree) script(name string, now time.Time) found {
 
 // look asks the file system for name. Here a script is a file like any other.
 func (t *tree) look(name string) found {
+	if f := t.files.get(name); f != nil {
+		return found{kind: aFile, name: name}
+	}
 	info, err := t.dir.Stat(name)
 	if escapes(err) {
 		name, info, err = t.follow(name)

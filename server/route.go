@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A route is what a request path leads to. One of status, script and file is set.
+// A route is what a request path leads to. One of status, script, file and listing is
+// set.
 type route struct {
 	status int // answer this
 
@@ -19,7 +20,8 @@ type route struct {
 	pathInfo string
 	query    string // QUERY_STRING
 
-	file string // send this; a name below the root
+	file    string // send this; a name below the root
+	listing string // list this directory below the root
 }
 
 // A step is one entry of the fallback list.
@@ -53,7 +55,8 @@ func parseFallback(entries []string) []step {
 type routes struct {
 	fallback []step
 	index    []string
-	hidden   int // the status of a hidden path; 0 when there are none
+	listings bool // a directory without an index is listed
+	hidden   int  // the status of a hidden path; 0 when there are none
 }
 
 // find walks the fallback list for the decoded path until an entry names
@@ -71,9 +74,13 @@ func (r *routes) find(t *tree, u target, path string, now time.Time) route {
 		}
 		location := ""
 		if f.kind == directory && (s.dir || s.path != "$uri") {
-			f = r.indexOf(t, f.name, now)
+			dir := f.name
+			f = r.indexOf(t, dir, now)
 			if s.path == "$uri" && !isDirectoryPath(path) {
 				location = u.withSlash()
+			}
+			if f.kind == nothing && r.listings && s.path == "$uri" {
+				return route{listing: dir, location: location}
 			}
 		} else if s.dir {
 			f.kind = nothing

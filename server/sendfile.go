@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // The headers by which a script has a file sent: by its URL path, as nginx knows
@@ -95,9 +96,8 @@ func (s *site) sendNamed(w *response, r *http.Request, v *visit, h *handover) {
 		modified = at
 	}
 	if header.Get("Etag") == "" {
-		header["Etag"] = []string{entityTag(info.ModTime().UnixNano(), info.Size())}
+		header["Etag"] = []string{tagOf(info, time.Now())}
 	}
-	w.stall = 0 // no worker waits for the client any more
 	http.ServeContent(w, plainIfNotGet(r), "", modified, f)
 }
 

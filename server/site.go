@@ -25,16 +25,25 @@ type site struct {
 	store   *kv.Store
 	vars    phpbridge.Vars // for every script, beside those of its request
 
-	timeout      time.Duration // of a script; 0: none
-	stall        time.Duration // how long a client may pause in a request body; 0: for ever
-	minRate      int64         // how slow it may be, in bytes a second
-	rate         *bucket       // of pages and connect events that run PHP
-	maxBody      int64         // 0: any
-	cacheControl string
-	sendRoots    sendRoots
+	timeout       time.Duration // of a script; 0: none
+	stall         time.Duration // how long a client may pause in a request body; 0: for ever
+	minRate       int64         // how slow it may be, in bytes a second
+	rate          *bucket       // of pages and connect events that run PHP
+	maxBody       int64         // 0: any
+	etag          bool          // of files
+	precompressed bool
+	sendRoots     sendRoots
+	out           *outgoing
+	errorPages    *errorPages
 
 	metrics *metrics
 	log     *slog.Logger
+}
+
+// A shared is what all sites of a server take part of.
+type shared struct {
+	files    *fileMemory
+	encoders *encoders
 }
 
 // A visit is one request on its way through a site.
@@ -48,9 +57,10 @@ type visit struct {
 
 // newSite returns a site without sockets: every call of theirs throws. The
 // configuration is the site's own; see Config.forSite.
-func newSite(name string, config Config, run runner, m *metrics, log *slog.Logger) (*site, error) {
+func newSite(name string, config Config, run runner, with *shared, m *metrics, log *slog.Logger) (*site, error) {
 	c := config.Server
-	root, err := openRoot(c.DocumentRoot, c.ResolveRoot, config.File, log)
+	kinds := &fileKinds{types: c.Static.MIMETypes, rules: c.Static.CacheRules, fallback: c.Static.CacheControl}
+	root, err := openRoot(c.DocumentRoot, c.ResolveRoot, config.File, kinds, with.files, log)
 	if err != nil {
 		return nil, err
 	}
@@ -60,29 +70,37 @@ func newSite(name string, config Config, run runner, m *metrics, log *slog.Logge
 		routes: routes{
 			fallback: parseFallback(c.Fallback),
 			index:    c.IndexFiles,
+			listings: c.Static.Autoindex,
 			hidden:   map[string]int{HiddenDeny: 403, HiddenIgnore: 404}[c.Static.HiddenFiles],
 		},
-		runner:       run,
-		host:         thrower(textDisabled),
-		timeout:      time.Duration(c.Timeouts.Request),
-		stall:        time.Duration(c.Timeouts.Idle),
-		minRate:      int64(c.Limits.MinDataRate),
-		rate:         newBucket(c.Limits.PerSiteRate, c.Limits.PerSiteBurst),
-		maxBody:      int64(c.Request.MaxBodySize),
-		cacheControl: c.Static.CacheControl,
-		sendRoots:    newSendRoots(c.Sendfile.Roots),
-		metrics:      m,
-		log:          log,
+		runner:        run,
+		host:          thrower(textDisabled),
+		timeout:       time.Duration(c.Timeouts.Request),
+		stall:         time.Duration(c.Timeouts.Idle),
+		minRate:       int64(c.Limits.MinDataRate),
+		rate:          newBucket(c.Limits.PerSiteRate, c.Limits.PerSiteBurst),
+		maxBody:       int64(c.Request.MaxBodySize),
+		etag:          c.Static.ETag,
+		precompressed: c.Static.Precompressed,
+		out:           newOutgoing(c.Response, with.encoders),
+		errorPages:    newErrorPages(c.ErrorPages, c.Response.InterceptErrors),
+		sendRoots:     newSendRoots(c.Sendfile.Roots),
+		metrics:       m,
+		log:           log,
 	}, nil
 }
 
 // answer answers a request for the site.
 func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) handler {
+	w.out, w.stall = s.out, s.stall
+	v.tree = s.root.tree(now)
+	if s.errorPages != nil {
+		w.page = &errorPager{s, v, now}
+	}
 	if s.routes.hidden != 0 && hasHidden(v.path) {
 		w.fail(s.routes.hidden)
 		return handlerError
 	}
-	v.tree = s.root.tree(now)
 	if s.sockets != nil && websocket.IsUpgrade(r) {
 		return s.upgrade(w, r, v, now)
 	}
@@ -95,7 +113,9 @@ func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) han
 	case v.route.script != nil:
 		return s.runScript(w, r, v)
 	case v.route.file != "":
-		return s.sendFile(w, r, v)
+		return s.sendFile(w, r, v, now)
+	case v.route.listing != "":
+		return s.sendListing(w, r, v)
 	}
 	w.fail(v.route.status)
 	return handlerError

@@ -124,17 +124,16 @@ func (k *checks) server(c Config) {
 	for _, name := range s.Request.TrustedHosts {
 		k.hostPattern("server.request.trusted_hosts", name)
 	}
-	if strings.ContainsFunc(s.Static.CacheControl, notInHeader) {
-		k.add("server.static.cache_control", "%q cannot be sent as a header", s.Static.CacheControl)
-	}
-	k.sendfile(s.Sendfile.Roots)
 	k.limits(s.Limits)
 	k.http3(s.HTTP3)
 	k.security(s.Security)
 	if s.ProxyProtocol && len(s.Security.TrustedProxies) == 0 {
 		k.add("server.proxy_protocol", "needs [server.security] trusted_proxies: anybody could claim to be another client")
 	}
-	k.oneOf("server.static.hidden_files", s.Static.HiddenFiles, HiddenDeny, HiddenIgnore, HiddenAllow)
+	k.errorPages("server.error_pages", s.ErrorPages)
+	k.response("server.response", s.Response)
+	k.static("server.static", s.Static)
+	k.sendfile(s.Sendfile.Roots)
 	k.oneOf("server.logging.level", s.Logging.Level, "debug", "info", "warn", "error")
 	if p := s.Metrics.Path; !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#% ") {
 		k.add("server.metrics.path", `%q is not a plain URL path such as "/metrics"`, p)

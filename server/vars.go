@@ -15,7 +15,7 @@ var software = "ephpm/" + version()
 // those of header fields. No other variable may have one of them.
 var ownVars = []string{
 	"AUTH_TYPE", "CONTENT_LENGTH", "CONTENT_TYPE", "DOCUMENT_ROOT", "DOCUMENT_URI", "GATEWAY_INTERFACE", "HTTPS",
-	"PATH_INFO", "PATH_TRANSLATED", "PHP_SELF", "QUERY_STRING", "REDIRECT_STATUS", "REMOTE_ADDR", "REMOTE_HOST",
+	"PATH_INFO", "PATH_TRANSLATED", "PHP_SELF", "QUERY_STRING", "REDIRECT_STATUS", "REDIRECT_URL", "REMOTE_ADDR", "REMOTE_HOST",
 	"REMOTE_IDENT", "REMOTE_PORT", "REMOTE_USER", "REQUEST_ID", "REQUEST_METHOD", "REQUEST_SCHEME", "REQUEST_URI",
 	"SCRIPT_FILENAME", "SCRIPT_NAME", "SERVER_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "SERVER_SOFTWARE",
 
@@ -35,6 +35,7 @@ type cgi struct {
 	route   *route
 	root    string // DOCUMENT_ROOT
 	bodyLen int64  // of the body that was read; -1 when there is none
+	status  int    // of the error that a page is for; 0: none
 }
 
 // appendTo appends the variables of RFC 3875 §4.1 and those that web servers add.
@@ -57,7 +58,12 @@ func (c *cgi) appendTo(v phpbridge.Vars) phpbridge.Vars {
 	v = v.Add("REQUEST_URI", c.target.uri)
 	v = v.Add("QUERY_STRING", c.route.query)
 	v = v.Add("REQUEST_ID", c.id)
-	v = v.Add("REDIRECT_STATUS", "200") // PHP builds with force-cgi-redirect ask for it
+	if c.status == 0 {
+		v = v.Add("REDIRECT_STATUS", "200") // PHP builds with force-cgi-redirect ask for it
+	} else {
+		v = v.Add("REDIRECT_STATUS", strconv.Itoa(c.status))
+		v = v.Add("REDIRECT_URL", c.target.path)
+	}
 
 	v = v.Add("DOCUMENT_ROOT", c.root)
 	v = v.Add("DOCUMENT_URI", script.name)

@@ -10,8 +10,7 @@ var plannedKeys = map[string]string{
 	"server.sites_domain_suffix": "start one server for each site",
 	"server.preview":             "remove the key",
 
-	"server.response":                        "let a proxy in front compress, and PHP send its own headers",
-	"server.static.etag":                     "remove the key; files always have an ETag",
+	"server.response.compression_streaming":  "remove the key; what a script flushes reaches the client at once",
 	"server.php_etag_cache":                  "remove the table",
 	"server.file_cache":                      "remove the table; the kernel caches files",
 	"server.security.blocked_paths":          "let a proxy in front refuse paths",
