@@ -42,6 +42,7 @@ var rows = map[string]row{
 			"github.com/pires/go-proxyproto",                                 // the two formats of the PROXY protocol
 			"golang.org/x/sys",                                               // how much of an answer the kernel still has
 			"github.com/andybalholm/brotli", "github.com/klauspost/compress", // content codings
+			"golang.org/x/crypto/bcrypt", // passwords
 		},
 		std:         []string{"net"},
 		testModules: []string{"github.com/coder/websocket"},

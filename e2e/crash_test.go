@@ -77,11 +77,16 @@ func TestAnswerOfACrashedWorkerIsCut(t *testing.T) {
 		"chunks.php": unbuffered + `echo "begun"; flush(); ` + crash,
 		"length.php": unbuffered + `header("Content-Length: 10"); echo "begun"; flush(); ` + crash,
 		"large.php":  unbuffered + `echo str_repeat("x", 1000000); ` + crash, // begun because it is large
+		"even.php":   unbuffered + `echo str_repeat("x", 100000); ` + crash,
 		"end.php":    unbuffered + `echo "begun"; flush(); register_shutdown_function(function () { ` + crash + ` });`,
 	}})
 	wantCut(t, a.request("GET", "/chunks.php", ""), "begun")
 	wantCut(t, a.request("GET", "/length.php", ""), "begun")
-	wantCut(t, a.request("GET", "/large.php", ""), "xxx")
+	wantCut(t, a.request("GET", "/large.php", "", "Accept-Encoding", "identity"), "xxx")
+	// Encoded, it is so small that nothing of it has left yet.
+	if resp, body := a.do(a.request("GET", "/even.php", "", "Accept-Encoding", "zstd")); resp.StatusCode != http.StatusBadGateway || body != "502 Bad Gateway\n" {
+		t.Errorf("/even.php encoded: %s %.50q, want 502", resp.Status, body)
+	}
 	wantCut(t, a.request("GET", "/end.php", ""), "begun")
 
 	w := a.connect()

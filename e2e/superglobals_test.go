@@ -183,6 +183,7 @@ func TestHeadersThatPHPMustNotSee(t *testing.T) {
 		req.Header["X_Forwarded_For"] = []string{"evil"}
 		req.Header["X.Forwarded.For"] = []string{"evil"}
 		req.Header["Proxy"] = []string{"evil"}
+		req.Header["pRoXY"] = []string{"evil"}
 		return wantBody(req, fmt.Sprintf(`{"HTTP_X_GOOD":"%d"}`, i))
 	})
 }

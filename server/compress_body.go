@@ -18,14 +18,19 @@ type compression struct {
 var encodedBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // An encodedBody stands between a handler and the connection. The header waits for
-// the first piece of the body, which may be all of it.
+// the first that the encoder gives out: until then there can be another answer.
 type encodedBody struct {
 	to      *response
 	coding  coding
 	encoder encoder // nil when it was given back: the body is complete
 	supply  *encoders
-	started bool // the header is out
+	started bool   // the header is out
+	pending []byte // what is not; at most heldBack
 }
+
+// heldBack is how much of an encoded body waits for more, in bytes: an encoder's first
+// few are no reason to give up the choice of another answer.
+const heldBack = 512
 
 // begin decides whether the answer that w has begun is encoded. It takes the header
 // as the handler made it.
@@ -88,11 +93,8 @@ func (e *encodedBody) write(p []byte) (int, error) {
 	if e.encoder == nil {
 		return 0, http.ErrContentLength // it was complete
 	}
-	if !e.started {
-		if w.announced == int64(len(p)) {
-			return e.whole(p)
-		}
-		e.start()
+	if !e.started && w.taken == 0 && w.announced == int64(len(p)) {
+		return e.whole(p)
 	}
 	n, err := e.encoder.Write(p)
 	if err == nil && w.announced >= 0 && w.taken+int64(n) == w.announced {
@@ -115,37 +117,69 @@ func (e *encodedBody) whole(p []byte) (int, error) {
 	_ = e.encoder.Close()
 	e.release()
 	e.to.Header()["Content-Length"] = []string{strconv.Itoa(buffer.Len())}
-	e.start()
-	if _, err := e.Write(buffer.Bytes()); err != nil {
+	if err := e.start(); err != nil {
+		return 0, err
+	}
+	if _, err := e.to.pass(buffer.Bytes()); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-func (e *encodedBody) start() {
+// start sends the header and what waits for it.
+func (e *encodedBody) start() error {
+	if e.started {
+		return nil
+	}
 	e.started = true
 	e.to.ResponseWriter.WriteHeader(e.to.status)
+	if len(e.pending) == 0 {
+		return nil
+	}
+	_, err := e.to.pass(e.pending)
+	e.pending = nil
+	return err
 }
 
 // Write passes on what the encoder made.
-func (e *encodedBody) Write(p []byte) (int, error) { return e.to.pass(p) }
+func (e *encodedBody) Write(p []byte) (int, error) {
+	if !e.started && len(e.pending)+len(p) <= heldBack {
+		e.pending = append(e.pending, p...)
+		return len(p), nil
+	}
+	if err := e.start(); err != nil {
+		return 0, err
+	}
+	return e.to.pass(p)
+}
 
 // flush sends what was written so far, in a form that can be decoded by then.
 func (e *encodedBody) flush() error {
-	if !e.started {
-		e.start()
+	if e.encoder != nil {
+		if err := e.encoder.Flush(); err != nil {
+			return err
+		}
 	}
-	if e.encoder == nil {
-		return nil
-	}
-	return e.encoder.Flush()
+	return e.start()
 }
 
 // close completes the body.
 func (e *encodedBody) close() error {
 	err := e.encoder.Close()
 	e.release()
-	return err
+	if err != nil {
+		return err
+	}
+	return e.start()
+}
+
+// drop gives up an answer of which the client has seen nothing.
+func (e *encodedBody) drop() {
+	if e.encoder != nil {
+		e.release()
+	}
+	w := e.to
+	w.encoded, w.status, w.taken = nil, 0, 0
 }
 
 func (e *encodedBody) release() {
@@ -163,9 +197,9 @@ func (e *encodedBody) finish() {
 	case w.cut || w.lost:
 	case w.announced >= 0:
 		w.cut = w.taken < w.announced || w.cut
-	case !e.started: // there was no body
+	case !e.started && w.taken == 0: // there was no body
 		delete(w.Header(), "Content-Encoding")
-		e.start()
+		_ = e.start() // there is nothing that could fail
 	default:
 		_ = e.close() // a client that is gone misses it
 		return

@@ -14,6 +14,13 @@ type Config struct {
 	// any there is one site, which answers to every name.
 	Sites []SiteConfig `toml:"site"`
 
+	// Redirects, Rewrites, Auth and Access are rules for paths, of every site that
+	// has none of its own.
+	Redirects []RedirectConfig `toml:"redirect"`
+	Rewrites  []RewriteConfig  `toml:"rewrite"`
+	Auth      []AuthConfig     `toml:"auth"`
+	Access    []AccessConfig   `toml:"access"`
+
 	// File is the path of the file that the configuration came from. It has no
 	// key. When it lies below the document root it is never served. Empty
 	// means that there is none.

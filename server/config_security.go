@@ -7,6 +7,12 @@ import (
 
 // SecurityConfig is [server.security]: whom the server believes.
 type SecurityConfig struct {
+	// BlockedPaths are URL paths, each with all below it, or globs: they get 403,
+	// and so does what leads to one of them.
+	BlockedPaths []string `toml:"blocked_paths"`
+	// AllowedPHPPaths are the only scripts that are run for pages, by their URL path
+	// or a glob; others get 403. Empty means all.
+	AllowedPHPPaths []string `toml:"allowed_php_paths"`
 	// TrustedProxies are the addresses of proxies in front, such as
 	// "10.0.0.0/8" or "127.0.0.1". What they say about the client of a request,
 	// by X-Forwarded-For and its like, by Forwarded and by X-Request-Id, is

@@ -24,6 +24,18 @@ type SiteConfig struct {
 	Fallback       []string `toml:"fallback"`
 	WebSocketFiles []string `toml:"websocket_files"`
 
+	// ErrorPages are those of [server]. Nil means that [server] decides.
+	ErrorPages ErrorPages `toml:"error_pages"`
+	// Redirects, Rewrites, Auth and Access are the site's, in place of those of the
+	// whole server. Nil means that those apply.
+	Redirects []RedirectConfig `toml:"redirect"`
+	Rewrites  []RewriteConfig  `toml:"rewrite"`
+	Auth      []AuthConfig     `toml:"auth"`
+	Access    []AccessConfig   `toml:"access"`
+
+	Response  SiteResponseConfig  `toml:"response"`
+	Static    SiteStaticConfig    `toml:"static"`
+	Security  SiteSecurityConfig  `toml:"security"`
 	TLS       SiteTLSConfig       `toml:"tls"`
 	Request   SiteRequestConfig   `toml:"request"`
 	Timeouts  SiteTimeoutsConfig  `toml:"timeouts"`
@@ -80,6 +92,7 @@ func (c Config) forSite(s SiteConfig) Config {
 	override(&c.Server.Fallback, s.Fallback)
 	override(&c.Server.WebSocketFiles, s.WebSocketFiles)
 	override(&c.Server.WebSocket.AllowedOrigins, s.WebSocket.AllowedOrigins)
+	c = c.withRules(s)
 	replace(&c.Server.ResolveRoot, s.ResolveRoot)
 	replace(&c.Server.Request.MaxBodySize, s.Request.MaxBodySize)
 	replace(&c.Server.Timeouts.Request, s.Timeouts.Request)
@@ -119,6 +132,7 @@ func (k *checks) sites(c Config) {
 			taken[name] = key
 		}
 		k.root(key+".root", s.Root, "")
+		k.siteRules(key, s)
 		own := c.forSite(s)
 		k.files(key+".index_files", s.IndexFiles)
 		k.fallbacks(key+".fallback", s.Fallback)

@@ -16,7 +16,7 @@ import (
 // ServeHTTP answers one request. The checks come in this order: limits of the
 // client, the path is sound, the server's own endpoints, ACME challenges, the host
 // name is sound and trusted and has a site, the redirect to TLS, hidden paths,
-// WebSocket upgrades, the fallback list.
+// the rules of the site, WebSocket upgrades, the fallback list.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	w := responses.Get().(*response)

@@ -41,7 +41,7 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 	if err := run.body.read(w, r, s.maxBody, s.stall, s.minRate); err != nil {
 		return s.failBody(w, r, v, err)
 	}
-	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.shown, bodyLen: run.body.length}
+	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.shown, bodyLen: run.body.length, user: v.user}
 	run.vars = append(c.appendTo(run.vars[:0]), s.vars...)
 	run.request = phpbridge.Request{
 		ID:      v.id,

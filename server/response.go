@@ -38,7 +38,7 @@ type response struct {
 var responses = sync.Pool{New: func() any { return new(response) }}
 
 // begun reports whether a status was sent: it is too late for another.
-func (w *response) begun() bool { return w.status != 0 }
+func (w *response) begun() bool { return w.status != 0 && (w.encoded == nil || w.encoded.started) }
 
 // WriteHeader sends the status. An informational one may be followed by others; a
 // client of HTTP/1.0 would take it for the answer (RFC 9110 §15.2).
@@ -200,6 +200,9 @@ func (w *response) fail(status int) { w.failAs(status, http.StatusText(status)) 
 
 // failAs is fail with other words than the status's name.
 func (w *response) failAs(status int, text string) {
+	if w.encoded != nil && !w.encoded.started {
+		w.encoded.drop()
+	}
 	if w.page != nil && w.page.answer(w, status) {
 		return
 	}

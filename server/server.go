@@ -177,7 +177,7 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	if s.stores, err = openStores(c, log); err != nil {
 		return nil, err
 	}
-	with := &shared{newFileMemory(maxKept), newEncoders(c.Server.Response.CompressionLevel)}
+	with := &shared{newFileMemory(maxKept), newEncoders(c.Server.Response.CompressionLevel), newPasswords()}
 	s.sites, err = newSites(c, func(name string, c Config) (*site, error) {
 		site, err := newSite(name, c, pages, with, s.metrics, log)
 		if err == nil {

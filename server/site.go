@@ -35,6 +35,7 @@ type site struct {
 	sendRoots     sendRoots
 	out           *outgoing
 	errorPages    *errorPages
+	rules         *rules // nil when there are none
 
 	metrics *metrics
 	log     *slog.Logger
@@ -42,17 +43,20 @@ type site struct {
 
 // A shared is what all sites of a server take part of.
 type shared struct {
-	files    *fileMemory
-	encoders *encoders
+	files     *fileMemory
+	encoders  *encoders
+	passwords *passwords
 }
 
 // A visit is one request on its way through a site.
 type visit struct {
-	id     string
-	target target
-	path   string // decoded
-	tree   *tree
-	route  route
+	id        string
+	target    target
+	path      string // decoded
+	tree      *tree
+	route     route
+	user      string // who has given a password; empty: nobody
+	rewritten bool   // path is not what the client asked for
 }
 
 // newSite returns a site without sockets: every call of theirs throws. The
@@ -83,6 +87,7 @@ func newSite(name string, config Config, run runner, with *shared, m *metrics, l
 		etag:          c.Static.ETag,
 		precompressed: c.Static.Precompressed,
 		out:           newOutgoing(c.Response, with.encoders),
+		rules:         newRules(config, with),
 		errorPages:    newErrorPages(c.ErrorPages, c.Response.InterceptErrors),
 		sendRoots:     newSendRoots(c.Sendfile.Roots),
 		metrics:       m,
@@ -101,12 +106,19 @@ func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) han
 		w.fail(s.routes.hidden)
 		return handlerError
 	}
+	if s.rules != nil && s.rules.apply(s, w, r, v, now) {
+		return handlerError
+	}
 	if s.sockets != nil && websocket.IsUpgrade(r) {
 		return s.upgrade(w, r, v, now)
 	}
 	v.route = s.routes.find(v.tree, v.target, v.path, now)
+	if s.rules != nil && !s.rules.runs(&v.route) {
+		w.fail(http.StatusForbidden)
+		return handlerError
+	}
 	switch {
-	case v.route.location != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+	case v.route.location != "" && !v.rewritten && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		w.Header().Set("Location", v.route.location)
 		w.fail(http.StatusMovedPermanently)
 		return handlerStatic
@@ -178,7 +190,7 @@ func (s *site) upgrade(w *response, r *http.Request, v *visit, now time.Time) ha
 		entry = &script{} // the sockets refuse, count and log it
 	}
 	v.route = route{script: entry, query: v.target.query}
-	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.shown, bodyLen: -1}
+	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.shown, bodyLen: -1, user: v.user}
 	s.sockets.upgrade(w, r, append(c.appendTo(nil), s.vars...), v.id)
 	return handlerWebSocket
 }

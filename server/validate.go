@@ -38,6 +38,7 @@ func (c Config) Validate() error {
 	k.webSocket(c.Server)
 	k.php(c.PHP)
 	k.kv(c)
+	k.rules("", c)
 	k.sites(c)
 	return errors.Join(k...)
 }

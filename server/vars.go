@@ -36,6 +36,7 @@ type cgi struct {
 	root    string // DOCUMENT_ROOT
 	bodyLen int64  // of the body that was read; -1 when there is none
 	status  int    // of the error that a page is for; 0: none
+	user    string // whose password was checked; empty: nobody's
 }
 
 // appendTo appends the variables of RFC 3875 §4.1 and those that web servers add.
@@ -108,9 +109,13 @@ func (c *cgi) appendHost(v phpbridge.Vars, p *peer) phpbridge.Vars {
 	return v
 }
 
-// appendAuth appends the user that the client claims to be; checking it is the
-// script's business, so AUTH_TYPE is empty.
+// appendAuth appends the user whose password was checked, else the one that the
+// client claims to be: checking it is the script's business, so AUTH_TYPE is empty.
 func (c *cgi) appendAuth(v phpbridge.Vars) phpbridge.Vars {
+	if c.user != "" {
+		v = v.Add("AUTH_TYPE", "Basic")
+		return v.Add("REMOTE_USER", c.user)
+	}
 	user := ""
 	if len(c.request.Header["Authorization"]) != 0 {
 		user, _, _ = c.request.BasicAuth()

@@ -208,8 +208,14 @@ func (l *loader) resolve(dir string) {
 		&c.Server.TLS.ACMECA, &c.Server.HTTP3.KeyFile, &c.PHP.INIFile,
 		&c.KV.Snapshot, &c.KV.Redis.Socket,
 	}
+	for i := range c.Auth {
+		paths = append(paths, &c.Auth[i].File)
+	}
 	for i := range c.Sites {
 		s := &c.Sites[i]
+		for n := range s.Auth {
+			paths = append(paths, &s.Auth[n].File)
+		}
 		paths = append(paths, &s.Root, &s.TLS.Cert, &s.TLS.Key)
 	}
 	if c.Server.ControlSocket != server.ControlAuto {

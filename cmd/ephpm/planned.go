@@ -13,8 +13,6 @@ var plannedKeys = map[string]string{
 	"server.response.compression_streaming":  "remove the key; what a script flushes reaches the client at once",
 	"server.php_etag_cache":                  "remove the table",
 	"server.file_cache":                      "remove the table; the kernel caches files",
-	"server.security.blocked_paths":          "let a proxy in front refuse paths",
-	"server.security.allowed_php_paths":      "let a proxy in front refuse paths",
 	"server.security.open_basedir":           "set open_basedir in [php] ini_overrides",
 	"server.security.disable_shell_exec":     "set disable_functions in [php] ini_overrides",
 	"server.security.multi_tenant_hardening": "set disable_functions in [php] ini_overrides",
