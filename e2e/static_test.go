@@ -136,8 +136,17 @@ func TestListings(t *testing.T) {
 // A client that reads nothing is cut; one that is slow is not, however long it takes.
 func TestFileForSlowReaders(t *testing.T) {
 	t.Parallel()
+	for name, limits := range map[string]string{"watched": "", "not watched": "[server.limits]\nmin_data_rate = 0\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			readSlowly(t, limits)
+		})
+	}
+}
+
+func readSlowly(t *testing.T, limits string) {
 	a := startApp(t, appOptions{
-		TOML:  "[server.timeouts]\nidle = \"3s\"\n",
+		TOML:  "[server.timeouts]\nidle = \"3s\"\n" + limits,
 		Files: map[string]string{"a.bin": repeat(1)}})
 	// More than all buffers between here and there hold, and no room on the disk.
 	if err := os.Truncate(filepath.Join(a.options.Root, "a.bin"), 64<<20); err != nil {

@@ -54,6 +54,7 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 		Host:    s.host,
 		Timeout: s.timeout,
 	}
+	w.stall = s.stall // a worker waits
 	var to http.ResponseWriter = w
 	if len(s.sendRoots) > 0 {
 		run.handover = handover{to: w}

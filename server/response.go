@@ -208,10 +208,11 @@ func (w *response) failAs(status int, text string) {
 	}
 	w.dropHeader()
 	h := w.Header()
+	body := strconv.Itoa(status) + " " + text + "\n"
 	h["Content-Type"] = textPlain
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(status)
-	// A client that is gone misses it.
-	_, _ = io.WriteString(w, strconv.Itoa(status)+" "+text+"\n")
+	_, _ = io.WriteString(w, body) // a client that is gone misses it
 }
 
 // dropHeader drops the headers that were meant for another answer.

@@ -98,6 +98,7 @@ func (s *site) sendNamed(w *response, r *http.Request, v *visit, h *handover) {
 	if header.Get("Etag") == "" {
 		header["Etag"] = []string{tagOf(info, time.Now())}
 	}
+	s.limitStall(w)
 	http.ServeContent(w, plainIfNotGet(r), "", modified, f)
 }
 

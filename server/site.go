@@ -95,9 +95,19 @@ func newSite(name string, config Config, run runner, with *shared, m *metrics, l
 	}, nil
 }
 
+// limitStall says how long a client may take nothing of an answer that needs no worker.
+// A connection of its own is watched as a whole, see connections.watchSlow.
+func (s *site) limitStall(w *response) {
+	w.stall = s.stall
+	if s.minRate > 0 && !w.shared {
+		w.stall = 0
+	}
+}
+
 // answer answers a request for the site.
 func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) handler {
-	w.out, w.stall = s.out, s.stall
+	w.out = s.out
+	s.limitStall(w)
 	v.tree = s.root.tree(now)
 	if s.errorPages != nil {
 		w.page = &errorPager{s, v, now}

@@ -43,7 +43,6 @@ func (s *site) sendFile(w *response, r *http.Request, v *visit, now time.Time) h
 		w.fail(http.StatusNotAcceptable)
 		return handlerStatic
 	}
-	w.stall = s.stall
 	if err := s.sendForm(w, r, v, form, now); err != nil {
 		s.failFile(w, v, err)
 	}
