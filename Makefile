@@ -47,6 +47,9 @@ bench: setup-bench build ## against nginx + php-fpm; flags in BENCHFLAGS
 bench-tls: setup-bench build ## handshakes, HTTP/2 and idle connections beside nginx's; flags in BENCHFLAGS
 	go run ./bench -tls $(BENCHFLAGS)
 
+bench-http3: setup-bench build ## HTTP/3, beside a bare quic-go handler; flags in BENCHFLAGS
+	go run ./bench -http3 $(BENCHFLAGS)
+
 bench-ws: setup-bench build ## what WebSockets cost, beside a bare Go server; flags in BENCHFLAGS
 	go run ./bench -sockets $(BENCHFLAGS)
 
@@ -56,4 +59,4 @@ clean: ## remove what build made
 setup-%:
 	@build/setup.sh $*
 
-.PHONY: help build run test lint fuzz bench bench-tls bench-ws clean
+.PHONY: help build run test lint fuzz bench bench-http3 bench-tls bench-ws clean

@@ -75,7 +75,7 @@ var rows = map[string]row{
 		std:         []string{"net", "os/exec"},
 	},
 	"bench": { // starts the built binary and others to compare
-		modules: []string{"github.com/coder/websocket"}, // one of them
+		modules: []string{"github.com/coder/websocket", "github.com/quic-go/quic-go"}, // two of them
 		std:     []string{"net", "os/exec"},
 	},
 	".": {}, // this test

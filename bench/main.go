@@ -6,6 +6,7 @@
 //	go run ./bench -worker  what a worker costs: its memory, its replacement
 //	go run ./bench -sockets what WebSockets cost, beside a bare Go server
 //	go run ./bench -tls     handshakes, HTTP/2 and idle connections over TLS
+//	go run ./bench -http3   HTTP/3, beside a bare quic-go handler
 //
 // Every server gets the same scripts, the same number of PHP workers, OPcache,
 // keep-alive connections and no access log. The load comes from wrk on the same
@@ -43,6 +44,7 @@ type options struct {
 	worker   bool
 	sockets  bool
 	tls      bool
+	http3    bool
 	crowd    int
 	parts    string
 	requests int
@@ -60,6 +62,7 @@ func parseOptions() (options, error) {
 	flag.BoolVar(&o.worker, "worker", false, "measure what a worker costs instead")
 	flag.BoolVar(&o.sockets, "sockets", false, "measure WebSockets instead")
 	flag.BoolVar(&o.tls, "tls", false, "measure TLS instead")
+	flag.BoolVar(&o.http3, "http3", false, "measure HTTP/3 instead")
 	flag.StringVar(&o.parts, "parts", "", "of -sockets, only these: memory,opening,broadcast,echo,deaf,share")
 	flag.IntVar(&o.crowd, "crowd", 15_000, "most sockets of -sockets")
 	flag.IntVar(&o.requests, "requests", 100_000, "requests of -leak")
@@ -90,6 +93,9 @@ func parseOptions() (options, error) {
 func main() {
 	if dir := os.Getenv(plainEnv); dir != "" {
 		servePlain(dir)
+	}
+	if value := os.Getenv(bareEnv); value != "" {
+		serveBare(value)
 	}
 	if addr := os.Getenv(floorEnv); addr != "" {
 		serveFloor(addr)
@@ -122,6 +128,9 @@ func run() error {
 	}
 	if o.tls {
 		return measureTLS(ctx, dir, o)
+	}
+	if o.http3 {
+		return measureHTTP3(ctx, dir, o)
 	}
 	if o.leak {
 		return measureLeak(ctx, dir, o)
