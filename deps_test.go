@@ -48,7 +48,7 @@ var rows = map[string]row{
 		testModules: []string{"github.com/coder/websocket"},
 	},
 	"websocket": {
-		modules: []string{"golang.org/x/sys"}, // epoll, eventfd
+		modules: []string{"golang.org/x/sys", "github.com/klauspost/compress"}, // epoll, io_uring; permessage-deflate
 		std:     []string{"net"},
 	},
 	// Sockets, keys and connection IDs below quic-go, which leaves them to its

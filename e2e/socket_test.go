@@ -118,3 +118,16 @@ func (s *socket) close() {
 		s.t.Errorf("close: %v", err)
 	}
 }
+
+// dialCompressed is dial for a client that offers compression.
+func (a *app) dialCompressed(path string) *socket {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, resp, err := websocket.Dial(ctx, a.URL+path, &websocket.DialOptions{CompressionMode: websocket.CompressionContextTakeover, CompressionThreshold: 1})
+	if err != nil {
+		a.t.Fatalf("dial %s: %v", path, err)
+	}
+	a.t.Cleanup(func() { _ = conn.CloseNow() }) // may be closed already
+	return &socket{t: a.t, conn: conn, resp: resp}
+}

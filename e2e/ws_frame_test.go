@@ -124,6 +124,15 @@ func (f *frames) next() (op byte, payload string) {
 }
 
 func (f *frames) tryNext() (op byte, payload string, err error) {
+	first, payload, err := f.tryFrame()
+	if err == nil && first&0xF0 != frameFin {
+		err = fmt.Errorf("frame begins with %#x, want a whole frame", first)
+	}
+	return first & 0x0F, payload, err
+}
+
+// tryFrame returns the next frame with its first byte.
+func (f *frames) tryFrame() (first byte, payload string, err error) {
 	var head [2]byte
 	if _, err := io.ReadFull(f.in, head[:]); err != nil {
 		return 0, "", err
@@ -141,12 +150,12 @@ func (f *frames) tryNext() (op byte, payload string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	if head[0]&0xF0 != frameFin || head[1]&0x80 != 0 || n > 64<<20 {
-		return 0, "", fmt.Errorf("frame header % x of %d bytes, want a whole frame without a mask", head, n)
+	if head[1]&0x80 != 0 || n > 64<<20 {
+		return 0, "", fmt.Errorf("frame header % x of %d bytes, want one without a mask", head, n)
 	}
 	p := make([]byte, n)
 	_, err = io.ReadFull(f.in, p)
-	return head[0] & 0x0F, string(p), err
+	return head[0], string(p), err
 }
 
 // want reads the next frame and compares.

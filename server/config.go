@@ -190,6 +190,15 @@ type WebSocketConfig struct {
 	// is not listed: "same-origin" or origins such as "https://app.example".
 	// Empty means that the script decides.
 	AllowedOrigins []string `toml:"allowed_origins"`
+	// Compression says whether messages are compressed with clients that offer
+	// permessage-deflate: SocketsPlain, SocketsNoContext or SocketsContext.
+	Compression string `toml:"compression"`
+	// CompressionThreshold is the smallest payload that is compressed, in bytes.
+	CompressionThreshold Size `toml:"compression_threshold"`
+	// CompressionMemory limits what SocketsContext keeps of earlier messages, for
+	// all sockets together, in bytes, up to 64 KiB each; a socket for which there
+	// is no room gets SocketsNoContext. Zero means that none has room.
+	CompressionMemory Size `toml:"compression_memory"`
 }
 
 // SameOrigin, in WebSocketConfig.AllowedOrigins, stands for the site's own
@@ -311,6 +320,10 @@ func DefaultConfig() Config {
 				WriteTimeout:   Duration(10 * time.Second),
 				PingInterval:   Duration(30 * time.Second),
 				IdleTimeout:    Duration(120 * time.Second),
+
+				Compression:          SocketsPlain,
+				CompressionThreshold: 256,
+				CompressionMemory:    64 << 20,
 			},
 		},
 		KV: defaultKV(),

@@ -172,7 +172,7 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 	if s.metrics != nil {
 		r = s.metrics.registry
 	}
-	counts, open, calm := newSocketMetrics(r), new(atomic.Int64), newCalm()
+	sockets := newSharedSockets(c.Server.WebSocket, s.loop, r)
 	var err error
 	if s.stores, err = openStores(c, log); err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 			site.store = s.stores.of(name)
 		}
 		if err == nil && c.Server.WebSocket.Enabled {
-			site.openSockets(c, pool, most, counts, open, s.loop, calm)
+			site.openSockets(c, pool, most, sockets)
 		}
 		return site, err
 	})

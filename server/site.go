@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"ephpm/kv"
 	"ephpm/phpbridge"
 	"ephpm/registry"
@@ -143,21 +145,33 @@ func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) han
 	return handlerError
 }
 
+// sharedSockets is what the sockets of all sites share.
+type sharedSockets struct {
+	metrics  *socketMetrics
+	open     *atomic.Int64 // how many there are
+	loop     *websocket.Loop
+	calm     *calm
+	contexts *websocket.Contexts
+}
+
+func newSharedSockets(c WebSocketConfig, loop *websocket.Loop, r prometheus.Registerer) sharedSockets {
+	return sharedSockets{newSocketMetrics(r), new(atomic.Int64), loop, newCalm(), websocket.NewContexts(int64(c.CompressionMemory))}
+}
+
 // openSockets gives the site its sockets. php runs their events, with so many
-// workers. They are counted in open, with those of every other site, and served
-// by loop.
-func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, open *atomic.Int64, loop *websocket.Loop, calm *calm) {
+// workers.
+func (s *site) openSockets(c Config, php runner, workers int, shared sharedSockets) {
 	ws := c.Server.WebSocket
 	s.entries = c.Server.WebSocketFiles
 	s.sockets = newSockets(socketOptions{
 		site:       s.name,
 		php:        php,
 		log:        s.log,
-		metrics:    m,
+		metrics:    shared.metrics,
 		http:       s.metrics,
-		open:       open,
-		loop:       loop,
-		calm:       calm,
+		open:       shared.open,
+		loop:       shared.loop,
+		calm:       shared.calm,
 		maxOpen:    ws.MaxConnections,
 		maxSite:    ws.MaxConnectionsPerSite,
 		maxMessage: int64(ws.MaxMessageSize),
@@ -166,9 +180,14 @@ func (s *site) openSockets(c Config, php runner, workers int, m *socketMetrics, 
 			MaxFrameSize:   int64(ws.MaxFrameSize),
 			QueueFrames:    ws.SendQueue,
 			QueueBytes:     int64(ws.SendQueueBytes),
-			PingInterval:   time.Duration(ws.PingInterval),
-			IdleTimeout:    time.Duration(ws.IdleTimeout),
-			WriteTimeout:   time.Duration(ws.WriteTimeout),
+			Compression:    socketCompression[ws.Compression],
+			Contexts:       shared.contexts,
+
+			CompressionThreshold: int(ws.CompressionThreshold),
+
+			PingInterval: time.Duration(ws.PingInterval),
+			IdleTimeout:  time.Duration(ws.IdleTimeout),
+			WriteTimeout: time.Duration(ws.WriteTimeout),
 		},
 		sendWait:       time.Duration(ws.SendWait),
 		maxEvents:      max(1, workers, c.PHP.WorkerBacklog),

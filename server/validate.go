@@ -241,6 +241,7 @@ func (k *checks) webSocket(s ServerConfig) {
 		}
 	}
 	k.origins("server.websocket.allowed_origins", ws.AllowedOrigins)
+	k.oneOf("server.websocket.compression", ws.Compression, SocketsPlain, SocketsNoContext, SocketsContext)
 }
 
 func (k *checks) websocketFiles(key string, s ServerConfig) {

@@ -118,6 +118,10 @@ func (m *socketMetrics) register(r prometheus.Registerer, crossSite prometheus.C
 		total("frames_sent_total", "Data frames written.", &m.frames.FramesOut),
 		total("received_bytes_total", "Payload bytes of data messages received.", &m.frames.BytesIn),
 		total("sent_bytes_total", "Payload bytes of data frames written.", &m.frames.BytesOut),
+		total("deflated_bytes_total", "Payload bytes that were compressed.", &m.frames.DeflatedFrom),
+		total("deflated_sent_bytes_total", "What those were compressed to.", &m.frames.DeflatedTo),
+		total("inflated_bytes_total", "Payload bytes that came compressed, decompressed.", &m.frames.InflatedTo),
+		total("inflated_received_bytes_total", "What those were decompressed from.", &m.frames.InflatedFrom),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ephpm_ws_connections_active", Help: "WebSockets registered, those in their connect event included.",
 		}, func() float64 { return float64(m.active.Load()) }),

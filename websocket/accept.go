@@ -53,10 +53,7 @@ func (c *Conn) accept(w http.ResponseWriter, r *http.Request, subprotocol string
 	h.Set("Connection", "Upgrade")
 	h.Set("Upgrade", "websocket")
 	h.Set("Sec-WebSocket-Accept", acceptKey(r.Header.Get("Sec-WebSocket-Key")))
-	h.Del("Sec-WebSocket-Protocol")
-	if subprotocol != "" {
-		h.Set("Sec-WebSocket-Protocol", subprotocol)
-	}
+	c.Answer(h, r, subprotocol)
 	c.mu.Lock()
 	c.opening = true
 	c.mu.Unlock()

@@ -32,7 +32,7 @@ func (l *Loop) Batch(m *Prepared) *Batch { return &Batch{loop: l, message: m} }
 // is sent to c meanwhile stays behind it.
 func (b *Batch) Add(c *Conn) bool {
 	c.mu.Lock()
-	if !c.pushLocked(b.message) {
+	if !c.pushLocked(b.message, true) {
 		c.mu.Unlock()
 		return false
 	}

@@ -118,6 +118,7 @@ func (c *Conn) Abandon() {
 	defer c.mu.Unlock()
 	c.endLocked(ending{code: CodeAbnormal, cause: CauseGone})
 	c.dropQueueLocked()
+	c.giveContextsLocked()
 }
 
 // Cut ends the connection without a word. An ending that was decided before

@@ -43,11 +43,12 @@ type Conn struct {
 
 	timed timed // guarded by wheel.mu
 
-	mu     sync.Mutex // guards the following
-	passed counts
-	end    *ending // nil while the connection is open
-	later  *ending // becomes end when all messages are handled, or at laterBy
-	fd     int32   // of a poller's connection; -1 when there is none
+	mu      sync.Mutex // guards the following
+	passed  counts
+	deflate *deflate // nil when nothing is compressed; set before the first frame
+	end     *ending  // nil while the connection is open
+	later   *ending  // becomes end when all messages are handled, or at laterBy
+	fd      int32    // of a poller's connection; -1 when there is none
 
 	queue  [][]byte      // frames that the line did not take yet
 	queued int64         // their bytes
@@ -145,6 +146,7 @@ func (c *Conn) leaveLocked() {
 	c.endLocked(ending{code: CodeAbnormal, cause: CauseGone})
 	c.queue, c.queued, c.off, c.part, c.due = nil, 0, 0, nil, false
 	c.signalLocked()
+	c.giveContextsLocked()
 	c.loop.wheel.remove(c)
 }
 

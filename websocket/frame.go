@@ -1,11 +1,15 @@
 package websocket
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"sync"
+)
 
 // Opcodes of RFC 6455 §5.2 with the FIN bit of an unfragmented frame.
 const (
 	fin            = 0x80
 	rsvBits        = 0x70
+	rsvDeflated    = 0x40 // RFC 7692 §6
 	opContinuation = 0x0
 	opText         = 0x1
 	opBinary       = 0x2
@@ -25,7 +29,10 @@ const (
 
 // A Prepared is a message that is encoded once and sent to many.
 type Prepared struct {
-	frame []byte // nobody changes it
+	frame []byte // plain; nobody changes it
+
+	mu       sync.Mutex // guards the following
+	deflated []deflatedFrame
 }
 
 // Prepare encodes a message as one frame. payload is copied.

@@ -26,6 +26,9 @@ func CheckHandshake(r *http.Request) error {
 	if v := r.Header["Sec-Websocket-Version"]; len(v) != 1 || v[0] != "13" {
 		return fmt.Errorf("Sec-WebSocket-Version is %q, want 13", strings.Join(v, ", "))
 	}
+	if _, err := parseExtensions(r.Header["Sec-Websocket-Extensions"]); err != nil {
+		return fmt.Errorf("Sec-WebSocket-Extensions: %w", err)
+	}
 	keys := r.Header["Sec-Websocket-Key"]
 	if len(keys) != 1 {
 		return fmt.Errorf("%d Sec-WebSocket-Key headers, want one", len(keys))

@@ -10,6 +10,7 @@ import (
 type incoming struct {
 	opcode  byte // opText or opBinary
 	fin     bool // the current frame is the last
+	packed  bool // data is compressed
 	left    uint64
 	key     [4]byte // of the current frame, turned to its next byte
 	data    []byte
@@ -32,6 +33,7 @@ var (
 	errNotUTF8       = &failure{CodeInvalidData, "text is not UTF-8", CauseProtocol}
 	errReasonNotUTF8 = &failure{CodeInvalidData, "close reason is not UTF-8", CauseProtocol}
 	errFrameTooBig   = &failure{CodeTooBig, "frame over the limit", CauseLimit}
+	errDeflate       = &failure{CodeInvalidData, "compressed data is broken", CauseProtocol}
 	errTooBig        = &failure{CodeTooBig, "message over the limit", CauseLimit}
 )
 
@@ -103,8 +105,11 @@ func (c *Conn) beginFrame(h header) *failure {
 	if (h.opcode == opContinuation) != (c.in != nil) {
 		return errProtocol // RFC 6455 §5.4
 	}
+	if h.packed && (c.in != nil || c.deflate == nil) {
+		return errProtocol // RFC 7692 §6.1
+	}
 	if c.in == nil {
-		c.in = &incoming{opcode: h.opcode}
+		c.in = &incoming{opcode: h.opcode, packed: h.packed}
 	}
 	in := c.in
 	if limit := c.o.MaxMessageSize; limit > 0 && uint64(len(in.data))+h.length > uint64(limit) {
@@ -124,6 +129,18 @@ func (c *Conn) endFrame() *failure {
 		return nil
 	}
 	c.in = nil
+	if in.packed {
+		packed := len(in.data)
+		var err *failure
+		if in.data, err = c.deflate.inflate(in.data, c.o.MaxMessageSize); err != nil {
+			return err
+		}
+		in.packed = false
+		if c.o.Stats != nil {
+			c.o.Stats.InflatedFrom.Add(int64(packed))
+			c.o.Stats.InflatedTo.Add(int64(len(in.data)))
+		}
+	}
 	if err := in.check(true); err != nil {
 		return err
 	}
@@ -144,7 +161,7 @@ func (in *incoming) take(b []byte) int {
 
 // check fails as soon as the text that is there cannot become UTF-8 any more.
 func (in *incoming) check(whole bool) *failure {
-	if in.opcode != opText {
+	if in.opcode != opText || in.packed {
 		return nil
 	}
 	fresh := in.data[in.checked:]
@@ -175,6 +192,7 @@ func partRune(b []byte) int {
 // A header is what stands in front of a frame's payload (RFC 6455 §5.2).
 type header struct {
 	fin    bool
+	packed bool // RSV1
 	opcode byte
 	length uint64
 	key    [4]byte
@@ -186,12 +204,12 @@ func parseHeader(b []byte) (h header, size int, err *failure) {
 	if len(b) < 2 {
 		return h, 0, nil
 	}
-	h.fin, h.opcode = b[0]&fin != 0, b[0]&opcodeBits
+	h.fin, h.packed, h.opcode = b[0]&fin != 0, b[0]&rsvDeflated != 0, b[0]&opcodeBits
 	short := b[1] & lengthBits
 	switch {
-	case b[0]&rsvBits != 0, b[1]&maskBit == 0:
+	case b[0]&(rsvBits&^rsvDeflated) != 0, b[1]&maskBit == 0:
 		return h, 0, errProtocol
-	case h.opcode&opControl != 0 && (!h.fin || short > maxControl || h.opcode > opPong):
+	case h.opcode&opControl != 0 && (!h.fin || h.packed || short > maxControl || h.opcode > opPong):
 		return h, 0, errProtocol
 	case h.opcode&opControl == 0 && h.opcode > opBinary:
 		return h, 0, errProtocol

@@ -29,6 +29,15 @@ type Options struct {
 	// this long. It also bounds how long a killed connection may take for its
 	// current frame. Zero means never.
 	WriteTimeout time.Duration
+	// Compression is one of CompressionOff, CompressionNoContext and
+	// CompressionContext: whether permessage-deflate is agreed on with clients that
+	// offer it.
+	Compression int
+	// CompressionThreshold is the smallest payload in bytes that is compressed.
+	CompressionThreshold int
+	// Contexts bounds what CompressionContext keeps for all connections that share
+	// it; those that find no room compress each message by itself.
+	Contexts *Contexts
 	// Stats, which many connections may share, is counted up. Nil means none.
 	Stats *Stats
 }
@@ -50,6 +59,11 @@ func DefaultOptions() Options {
 // message that arrives in fragments counts once.
 type Stats struct {
 	FramesIn, FramesOut, BytesIn, BytesOut atomic.Int64
+
+	// Payloads that were compressed, before and after.
+	DeflatedFrom, DeflatedTo atomic.Int64
+	// Messages that came compressed, before and after they were decompressed.
+	InflatedFrom, InflatedTo atomic.Int64
 }
 
 func (s *Stats) in(n int)  { s.FramesIn.Add(1); s.BytesIn.Add(int64(n)) }

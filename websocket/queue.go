@@ -8,7 +8,7 @@ import "context"
 func (c *Conn) TrySend(m *Prepared) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.pushLocked(m) {
+	if !c.pushLocked(m, false) {
 		return false
 	}
 	c.flushLocked()
@@ -20,7 +20,7 @@ func (c *Conn) TrySend(m *Prepared) bool {
 func (c *Conn) SendWait(ctx context.Context, m *Prepared) bool {
 	for {
 		c.mu.Lock()
-		if c.pushLocked(m) {
+		if c.pushLocked(m, false) {
 			c.flushLocked()
 			c.mu.Unlock()
 			return true
@@ -44,8 +44,9 @@ func (c *Conn) SendWait(ctx context.Context, m *Prepared) bool {
 }
 
 // pushLocked queues a message. A full queue may hold what a Batch has not come to
-// send yet; only what the line does not take counts against the client.
-func (c *Conn) pushLocked(m *Prepared) bool {
+// send yet; only what the line does not take counts against the client. A shared
+// message is compressed once for all who get it.
+func (c *Conn) pushLocked(m *Prepared, shared bool) bool {
 	if c.end != nil {
 		return false
 	}
@@ -54,8 +55,9 @@ func (c *Conn) pushLocked(m *Prepared) bool {
 			return false
 		}
 	}
-	c.queue = append(c.queue, m.frame)
-	c.queued += int64(len(m.frame))
+	frame := c.encodeLocked(m, shared)
+	c.queue = append(c.queue, frame)
+	c.queued += int64(len(frame))
 	return true
 }
 
