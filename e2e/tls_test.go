@@ -95,7 +95,7 @@ func TestTLSCertificateIsTakenUpWithoutARestart(t *testing.T) {
 	t.Parallel()
 	ca, dir := newAuthority(t), t.TempDir()
 	ca.issue(dir, "first.test")
-	a := startApp(t, appOptions{TOML: tlsIn(dir), Files: map[string]string{"index.php": `<?php echo "fine";`}})
+	a := startApp(t, appOptions{TOML: tlsIn(dir) + metricsOn, Files: map[string]string{"index.php": `<?php echo "fine";`}})
 	name := func() string {
 		state, err := a.handshake(&tls.Config{RootCAs: ca.Pool})
 		if err != nil {
@@ -106,7 +106,7 @@ func TestTLSCertificateIsTakenUpWithoutARestart(t *testing.T) {
 	if got := name(); got != "first.test" {
 		t.Fatalf("the certificate is for %s", got)
 	}
-	ca.issue(dir, "second.test")
+	second := ca.issue(dir, "second.test")
 	if err := eventually(func() error { return wantName(name(), "second.test") }); err != nil {
 		t.Error(err)
 	}
@@ -114,6 +114,15 @@ func TestTLSCertificateIsTakenUpWithoutARestart(t *testing.T) {
 	a.waitLine("level=ERROR", `msg="certificate not taken up, the one before stays"`, `key\.pem`)
 	if err := wantName(name(), "second.test"); err != nil {
 		t.Error(err)
+	}
+	_, metrics := visitWith(t, ca.client(http1), "https://"+a.Addr+"/metrics")
+	for _, want := range []string{
+		fmt.Sprintf("ephpm_tls_certificate_expiry_timestamp_seconds{name=\"second.test\"} %v\n", float64(second.NotAfter.Unix())),
+		"ephpm_tls_certificate_failures_total 1\n",
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
 	}
 }
 

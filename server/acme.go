@@ -117,6 +117,16 @@ func (a *acme) manages(host string) bool {
 	return ok && slices.Contains(a.domains, name)
 }
 
+// expiry returns when the certificate of a domain expires, in Unix time; 0 when
+// there is none.
+func (a *acme) expiry(domain string) float64 {
+	latest := 0.0
+	for _, cert := range a.cache.AllMatchingCertificates(domain) {
+		latest = max(latest, float64(cert.Leaf.NotAfter.Unix()))
+	}
+	return latest
+}
+
 // isChallenge reports whether it is an authority that asks.
 func isChallenge(hello *tls.ClientHelloInfo) bool {
 	return len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == acmeProtocol

@@ -42,6 +42,7 @@ type certificates struct {
 	minVersion uint16
 	acme       *acme // nil: all certificates are in files
 	current    atomic.Pointer[certIndex]
+	failures   atomic.Uint64 // changed files that could not be used
 
 	mu      sync.Mutex // guards the following; held while files are read
 	entries []*certEntry
@@ -181,6 +182,17 @@ func (c *certificates) indexLocked() {
 		}
 	}
 	c.current.Store(x)
+}
+
+// loaded returns the certificates of files.
+func (c *certificates) loaded() []*tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []*tls.Certificate
+	for _, e := range c.entries {
+		all = append(all, e.loaded)
+	}
+	return all
 }
 
 // warnOfAge tells of a certificate that clients will refuse.

@@ -70,6 +70,7 @@ func (c *certificates) look(all bool) {
 		e.stamp = now
 		loaded, err := loadKeyPair(e.cert, e.key)
 		if err != nil {
+			c.failures.Add(1)
 			c.log.Error("certificate not taken up, the one before stays", "cert", e.cert, "err", err)
 			continue
 		}

@@ -89,6 +89,9 @@ func New(c Config, log *slog.Logger) (*Server, error) {
 	}
 	undo = append(undo, func() { closePool(s.pool) })
 	s.endpoints, s.certs = endpoints, certs
+	if s.metrics != nil && certs != nil {
+		s.metrics.registry.MustRegister(certMetrics{certs})
+	}
 	if err := s.answerHTTP3(udp); err != nil {
 		return nil, err
 	}
