@@ -184,12 +184,6 @@ static int ephpm_module_startup(sapi_module_struct *module)
 	return SUCCESS;
 }
 
-static int ephpm_activate(void)
-{
-	ephpm_tenant_settings();
-	return SUCCESS;
-}
-
 static int ephpm_deactivate(void)
 {
 	return SUCCESS;
@@ -220,7 +214,6 @@ static void ephpm_ini_defaults(HashTable *configuration)
 static sapi_module_struct ephpm_sapi = {
 	.pretty_name = "ephpm",
 	.startup = ephpm_module_startup,
-	.activate = ephpm_activate,
 	.deactivate = ephpm_deactivate,
 	.ub_write = ephpm_ub_write,
 	.flush = ephpm_flush,

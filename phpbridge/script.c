@@ -90,6 +90,7 @@ void ephpm_script_run(void)
 	ephpm_limit_begin();
 	zend_first_try
 	{
+		ephpm_tenant_settings(); /* PHP reads the body within its startup */
 		if (php_request_startup() == SUCCESS) {
 			/* For HEAD, too, PHP shall print the page: the front leaves it out
 			 * and says how long it is. */

@@ -9,7 +9,8 @@ void ephpm_tenant_watch(void);
 /* Puts the site's variables into the environment, before PHP's request startup. */
 void ephpm_tenant_begin(void);
 
-/* Applies the site's ini settings, within it. PHP undoes them at the end. */
+/* Applies the site's ini settings, before it as well, but where PHP may bail out.
+ * PHP undoes them at its request shutdown. */
 void ephpm_tenant_settings(void);
 
 /* Puts the environment back, after PHP's request shutdown. */

@@ -61,6 +61,24 @@ func TestEnvironmentOfARequestEndsWithIt(t *testing.T) {
 	}
 }
 
+func TestPostMaxSizeMayBeARequestsOwn(t *testing.T) {
+	p := testPool(t, func(o *Options) {
+		oneWorker(o)
+		o.INI = append(o.INI, INI{"post_max_size", "100"})
+	})
+	form := func(ini Vars) string {
+		r := script(t, `echo strlen($_POST["a"] ?? "");`)
+		r.INI = ini
+		return body(t, run(t, p, post(r, "application/x-www-form-urlencoded", "a="+strings.Repeat("x", 1000))))
+	}
+	if got := form(Vars(nil).Add("post_max_size", "2000")); got != "1000" {
+		t.Errorf("a form under the request's own limit has %q bytes, want 1000", got)
+	}
+	if got := form(nil); !strings.HasSuffix(got, "0") || strings.HasSuffix(got, "1000") {
+		t.Errorf("a form over the pool's limit: %q", got)
+	}
+}
+
 // OPcache would hand out what another site has compiled without asking.
 func TestOpenBasedirHoldsForCompiledScripts(t *testing.T) {
 	p := testPool(t, func(o *Options) {

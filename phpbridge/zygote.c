@@ -283,7 +283,7 @@ static void start_php(void)
 
 static void send_ready(void)
 {
-	bool opcache = zend_hash_str_exists(CG(function_table), ZEND_STRL("opcache_get_status"))
+	bool opcache = zend_hash_str_exists(&module_registry, ZEND_STRL("zend opcache"))
 		&& zend_ini_long(ZEND_STRL("opcache.enable"), 0);
 	const char *uploads = PG(upload_tmp_dir) && *PG(upload_tmp_dir) ? PG(upload_tmp_dir)
 																	: php_get_temporary_directory();

@@ -49,6 +49,29 @@ type ServerConfig struct {
 	// directory that it leads to now, else the path as configured. In both cases
 	// a link that was switched is followed within a second.
 	ResolveRoot bool `toml:"resolve_root"`
+	// SitesDir is a directory in which every directory with the form of a host
+	// name is the root of a site of that name. They are found and forgotten while
+	// the server runs. A relative path in a configuration file starts at that
+	// file's directory. Empty means none.
+	SitesDir string `toml:"sites_dir"`
+	// SitesDomainSuffix is removed from the end of a host name before it is looked
+	// up in SitesDir; a name that does not have it is looked up as it is. It
+	// begins with a dot. Empty means none.
+	SitesDomainSuffix string `toml:"sites_domain_suffix"`
+	// SitesIsolation is SiteConfig.Isolation for the sites of SitesDir.
+	SitesIsolation string `toml:"sites_isolation"`
+	// SitesRunAs is RunAsOwner to have the workers of each site of SitesDir run as
+	// the user and group that own its directory. Empty means the server's user.
+	SitesRunAs string `toml:"sites_run_as"`
+	// SitesPoolIdle ends the workers of a site of SitesDir that has its own and had
+	// no request for this long; the next request starts them again. Zero means
+	// never.
+	SitesPoolIdle Duration `toml:"sites_pool_idle"`
+	// SitesStateDir is where sites have their directories for temporary files,
+	// uploads and sessions. It is made when it does not exist. A relative path in
+	// a configuration file starts at that file's directory. Empty means
+	// "ephpm-sites" in the system's directory for temporary files.
+	SitesStateDir string `toml:"sites_state_dir"`
 	// PIDFile gets the process id of the server, for ephpm reload. A relative
 	// path in a configuration file starts at that file's directory. Empty means
 	// none.
@@ -287,6 +310,8 @@ func DefaultConfig() Config {
 			DocumentRoot:   ".",
 			ControlSocket:  ControlAuto,
 			ResolveRoot:    true,
+			SitesIsolation: IsolationShared,
+			SitesPoolIdle:  Duration(300 * time.Second),
 			IndexFiles:     []string{"index.php", "index.html"},
 			WebSocketFiles: []string{"websocket.php"},
 			Fallback:       []string{"$uri", "$uri/", "/index.php?$query_string"},

@@ -13,6 +13,17 @@ type SecurityConfig struct {
 	// AllowedPHPPaths are the only scripts that are run for pages, by their URL path
 	// or a glob; others get 403. Empty means all.
 	AllowedPHPPaths []string `toml:"allowed_php_paths"`
+
+	// OpenBasedir keeps the scripts of a site below its document root and its
+	// directories for temporary files, uploads and sessions.
+	OpenBasedir bool `toml:"open_basedir"`
+	// DisableShellExec takes the functions away that start programs.
+	DisableShellExec bool `toml:"disable_shell_exec"`
+	// MultiTenantHardening takes the functions away by which a script could reach
+	// other sites or their workers: signals, users, sockets to anywhere, shared
+	// memory, mail() and the control of OPcache.
+	MultiTenantHardening bool `toml:"multi_tenant_hardening"`
+
 	// TrustedProxies are the addresses of proxies in front, such as
 	// "10.0.0.0/8" or "127.0.0.1". What they say about the client of a request,
 	// by X-Forwarded-For and its like, by Forwarded and by X-Request-Id, is

@@ -1,8 +1,13 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -24,6 +29,24 @@ type SiteConfig struct {
 	Fallback       []string `toml:"fallback"`
 	WebSocketFiles []string `toml:"websocket_files"`
 
+	// Workers is how many workers the site may use at once, pages and WebSocket
+	// events together; neither may take all of them. Zero derives it: of workers
+	// that several sites share three quarters, of its own a quarter of what the
+	// machine holds.
+	Workers Workers `toml:"workers"`
+	// Isolation says whose workers run the site's scripts: IsolationShared or
+	// IsolationProcess.
+	Isolation string `toml:"isolation"`
+	// RunAs is the user, or "user:group", that the site's workers run as, with
+	// IsolationProcess; RunAsOwner is the owner of Root. The server must run as
+	// root, they must not. Empty means the user of the server.
+	RunAs string `toml:"run_as"`
+	// INI are ini settings of the site's scripts, which beat those of [php].
+	// Those that PHP reads only at its start need IsolationProcess.
+	INI INITable `toml:"ini"`
+	// Env are variables as in [php] env, for this site's scripts alone.
+	Env Env `toml:"env"`
+
 	// ErrorPages are those of [server]. Nil means that [server] decides.
 	ErrorPages ErrorPages `toml:"error_pages"`
 	// Redirects, Rewrites, Auth and Access are the site's, in place of those of the
@@ -40,7 +63,22 @@ type SiteConfig struct {
 	Request   SiteRequestConfig   `toml:"request"`
 	Timeouts  SiteTimeoutsConfig  `toml:"timeouts"`
 	WebSocket SiteWebSocketConfig `toml:"websocket"`
+
+	fromDirectory bool `toml:"-"` // it comes and goes with a directory of SitesDir
 }
+
+// The values of SiteConfig.Isolation. Empty is IsolationShared, or with RunAs
+// IsolationProcess.
+const (
+	IsolationShared  = "shared"  // the workers that other sites use as well
+	IsolationProcess = "process" // processes and memory that no other site uses
+)
+
+// RunAsOwner is the user and the group that own the site's root.
+const RunAsOwner = "owner"
+
+// own reports whether the site has workers that no other site uses.
+func (s SiteConfig) own() bool { return s.Isolation == IsolationProcess || s.RunAs != "" }
 
 // SiteTLSConfig is [site.tls].
 type SiteTLSConfig struct {
@@ -72,6 +110,38 @@ type SiteWebSocketConfig struct {
 	AllowedOrigins []string `toml:"allowed_origins"`
 }
 
+// An INITable are ini settings by name. In a file it is a table of strings,
+// integers and booleans.
+type INITable map[string]string
+
+// UnmarshalTOML sets the table.
+func (t *INITable) UnmarshalTOML(v any) error {
+	table, ok := v.(map[string]any)
+	if !ok {
+		return errors.New(`want a table such as { memory_limit = "256M" }`)
+	}
+	all := INITable{}
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		switch value := table[name].(type) {
+		case string:
+			all[name] = value
+		case int64:
+			all[name] = strconv.FormatInt(value, 10)
+		case bool:
+			all[name] = "0"
+			if value {
+				all[name] = "1"
+			}
+		case map[string]any:
+			return fmt.Errorf(`%s: want a value; a name with a dot stands in quotes: "session.name" = "ID"`, name)
+		default:
+			return fmt.Errorf("%s: want a string, an integer or a boolean", name)
+		}
+	}
+	*t = all
+	return nil
+}
+
 // Derive sets what follows from other keys where nobody has set it. isSet tells
 // whether a key such as "server.document_root" was set by file, environment or
 // flag. Validate expects a configuration for which it was called.
@@ -79,10 +149,53 @@ func (c *Config) Derive(isSet func(key string) bool) {
 	if c.hasSites() && !isSet("server.document_root") {
 		c.Server.DocumentRoot = "" // nobody asked for more than the sites
 	}
+	if c.Server.SitesDir == "" {
+		return
+	}
+	if !isSet("server.websocket.max_connections_per_site") {
+		c.Server.WebSocket.MaxConnectionsPerSite = 1000
+	}
+	for name, value := range map[string]*bool{
+		"open_basedir":           &c.Server.Security.OpenBasedir,
+		"disable_shell_exec":     &c.Server.Security.DisableShellExec,
+		"multi_tenant_hardening": &c.Server.Security.MultiTenantHardening,
+	} {
+		*value = *value || !isSet("server.security."+name)
+	}
 }
 
 // hasSites reports whether host names choose between sites.
-func (c Config) hasSites() bool { return len(c.Sites) > 0 }
+func (c Config) hasSites() bool { return len(c.Sites) > 0 || c.Server.SitesDir != "" }
+
+// directorySite returns the configuration of a site of SitesDir.
+func (c Config) directorySite(name string) SiteConfig {
+	return SiteConfig{
+		Names:     []string{name},
+		Root:      filepath.Join(c.Server.SitesDir, name),
+		Isolation: c.Server.SitesIsolation,
+		RunAs:     c.Server.SitesRunAs,
+
+		fromDirectory: true,
+	}
+}
+
+// sharers returns how many sites use the pool that sites share; of SitesDir there
+// may be any number.
+func (c Config) sharers() int {
+	n := 0
+	if c.Server.DocumentRoot != "" {
+		n++
+	}
+	for _, s := range c.Sites {
+		if !s.own() {
+			n++
+		}
+	}
+	if c.Server.SitesDir != "" && !c.directorySite("").own() {
+		n += 2
+	}
+	return n
+}
 
 // forSite returns the configuration as the site has it: whatever is made for a
 // site is made from this.
@@ -114,8 +227,9 @@ func replace[T any](value *T, by *T) {
 	}
 }
 
-// sites checks the [[site]] tables.
+// sites checks the [[site]] tables and what is about all sites.
 func (k *checks) sites(c Config) {
+	k.sitesDir(c.Server)
 	taken := map[string]string{} // name to key
 	for i, s := range c.Sites {
 		key := fmt.Sprintf("site[%d]", i+1)
@@ -140,8 +254,71 @@ func (k *checks) sites(c Config) {
 			k.websocketFiles(key+".websocket_files", own.Server)
 		}
 		k.origins(key+".websocket.allowed_origins", s.WebSocket.AllowedOrigins)
+		k.isolation(key, s)
+		k.siteINI(key+".ini", s)
+		k.env(key+".env", s.Env)
 		k.keyPair(key+".tls.cert", s.TLS.Cert, key+".tls.key", s.TLS.Key, c.roots())
 	}
+}
+
+// sitesDir checks the keys about directories that are sites.
+func (k *checks) sitesDir(s ServerConfig) {
+	if s.SitesDir != "" {
+		k.root("server.sites_dir", s.SitesDir, "")
+	}
+	if suffix := s.SitesDomainSuffix; suffix != "" {
+		if name, ok := hostName(strings.TrimPrefix(suffix, ".")); !ok || "."+name != suffix {
+			k.add("server.sites_domain_suffix", `%q is not the end of host names such as ".localhost", in lower case`, suffix)
+		}
+	}
+	k.oneOf("server.sites_isolation", s.SitesIsolation, IsolationShared, IsolationProcess)
+	if s.SitesRunAs != "" {
+		k.oneOf("server.sites_run_as", s.SitesRunAs, RunAsOwner)
+	}
+}
+
+// isolation checks whose workers a site has.
+func (k *checks) isolation(key string, s SiteConfig) {
+	if s.Isolation != "" {
+		k.oneOf(key+".isolation", s.Isolation, IsolationShared, IsolationProcess)
+	}
+	if s.RunAs == "" {
+		return
+	}
+	if s.Isolation == IsolationShared {
+		k.add(key+".run_as", `needs workers of the site's own; remove isolation = "shared"`)
+	}
+	if s.RunAs == RunAsOwner {
+		return // whoever that is when the server starts
+	}
+	if _, err := lookUpUser(s.RunAs); err != nil {
+		k.add(key+".run_as", "%v", err)
+	}
+}
+
+// siteINI checks ini settings. What PHP reads only at its start cannot differ
+// between sites that share workers.
+func (k *checks) siteINI(key string, s SiteConfig) {
+	for _, name := range slices.Sorted(maps.Keys(s.INI)) {
+		value := s.INI[name]
+		switch {
+		case name == "" || strings.ContainsFunc(name, notInININame) || strings.ContainsAny(value, "\r\n\x00"):
+			k.add(key, `%q = %q is not a php.ini setting such as memory_limit = "256M"`, name, value)
+		case !s.own() && readAtStart(name):
+			k.add(key, `%s is read only when PHP starts, and this site shares PHP with others; set isolation = "process" for the site, or %s in [php] ini_overrides for all`, name, name)
+		}
+	}
+}
+
+// readAtStart reports whether PHP reads a setting only at its start.
+func readAtStart(name string) bool {
+	for _, prefix := range []string{"opcache.", "ffi.", "apc.", "zend."} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return slices.Contains([]string{"disable_functions", "disable_classes", "enable_dl", "extension", "extension_dir",
+		"zend_extension", "realpath_cache_size", "realpath_cache_ttl"}, name)
 }
 
 // hostPattern checks a host name or a wildcard for such names.

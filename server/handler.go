@@ -143,7 +143,11 @@ func (s *Server) siteOf(r *http.Request) (found *site, status int) {
 			return nil, http.StatusMisdirectedRequest // RFC 9110 §15.5.20
 		}
 	}
-	if found = s.sites.find(name); found == nil {
+	found, err := s.sites.find(name)
+	switch {
+	case err != nil:
+		return nil, http.StatusInternalServerError // it was logged
+	case found == nil:
 		return nil, http.StatusNotFound
 	}
 	return found, 0

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -13,12 +12,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"ephpm/phpbridge"
 	"ephpm/websocket"
 )
 
 // A Server is the whole front of one configuration: its listeners, its sites and
-// the pool of PHP workers. Run it once; ServeHTTP may be called from any
+// their PHP workers. Run it once; ServeHTTP may be called from any
 // goroutine.
 type Server struct {
 	config      Config
@@ -28,11 +26,13 @@ type Server struct {
 	control     *control      // nil without a control socket
 	certs       *certificates // nil when nothing speaks TLS
 	http3       *http3Server  // nil when it is off
-	pool        workers
+	pools       *pools
+	shared      runner   // what runs the scripts of sites that share workers
 	shedder     *shedder // nil when nothing is shed
 	stores      *stores
 	redis       *redisServer // nil when [kv.redis_compat] is off
 	sites       *sites
+	tenants     atomic.Uint32    // that share workers, so far
 	trusted     *nameTable[bool] // the host names that are answered; nil: all
 	metrics     *metrics         // nil when they are off
 	metricsPath string           // empty when they are off
@@ -42,16 +42,6 @@ type Server struct {
 	rates       *buckets        // of clients; nil when they have none
 	loop        *websocket.Loop // serves the sockets
 	stopping    atomic.Bool
-}
-
-// workers is a *phpbridge.Pool, or a fake in tests.
-type workers interface {
-	runner
-	// Close refuses new requests and waits for running ones until ctx ends,
-	// which kills them.
-	Close(ctx context.Context) error
-	// Reload starts PHP anew and replaces the workers one by one.
-	Reload(ctx context.Context) error
 }
 
 // New opens the listeners and starts the workers of a configuration that Validate
@@ -87,7 +77,7 @@ func New(c Config, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	undo = append(undo, func() { closePool(s.pool) })
+	undo = append(undo, s.pools.closeUnused)
 	s.endpoints, s.certs = endpoints, certs
 	if s.metrics != nil && certs != nil {
 		s.metrics.registry.MustRegister(certMetrics{certs})
@@ -114,43 +104,31 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 		"workers_min", least, "workers_max", most, "workers_auto", c.PHP.Workers == 0,
 		"cpus", have.cpus, "memory", Size(have.memory>>20<<20).String(),
 		"opcache", Size(cache.memory).String(), "opcache_files", cache.files, "opcache_revalidate", c.PHP.OPcacheRevalidate.String())
-	pool, err := phpbridge.New(phpbridge.Options{
-		MinWorkers:      least,
-		MaxWorkers:      most,
-		Reserve:         c.PHP.WorkerReserve,
-		SpawnAfter:      time.Duration(c.PHP.WorkerSpawnAfter),
-		WorkerIdle:      time.Duration(c.PHP.WorkerIdleTimeout),
-		MaxRequests:     c.PHP.WorkerMaxRequests,
-		Processors:      have.cpus,
-		WorkerMaxMemory: int64(c.PHP.WorkerMaxMemory),
-		Grace:           time.Duration(c.Server.Timeouts.RequestGrace),
-		SlowRequest:     time.Duration(c.PHP.SlowRequest),
-		Backlog:         c.PHP.WorkerBacklog,
-		BacklogWait:     time.Duration(c.PHP.WorkerBacklogWait),
-		INIFile:         c.PHP.INIFile,
-		INI:             phpSettings(c, have),
-		Env:             c.PHP.Env,
-		Extensions:      c.PHP.Extensions,
-		SAPIName:        c.PHP.SAPIName,
-		Log:             log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("start PHP: %w", err)
+	var shared workers
+	if c.sharers() > 0 {
+		var err error
+		if shared, err = startPool(poolOptions(c, have, log)); err != nil {
+			return nil, err
+		}
 	}
-	s, err := newServer(c, pool, log)
+	s, err := newServer(c, shared, log)
 	if err != nil {
-		closePool(pool)
 		return nil, err
 	}
 	if s.metrics != nil {
-		s.metrics.registry.MustRegister(poolMetrics{pool.Stats, s.shedder})
+		s.metrics.registry.MustRegister(poolMetrics{s.pools.stats, s.shedder})
 	}
 	return s, nil
 }
 
-// newServer makes what surrounds the pool.
-func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
-	s := &Server{config: c, log: log, pool: pool, ids: newIDs(), loop: websocket.NewLoop(), proxies: newProxies(c.Server.Security)}
+// newServer makes what surrounds the pool that sites share, nil if none does. It
+// closes the pool with an error.
+func newServer(c Config, shared workers, log *slog.Logger) (*Server, error) {
+	return newServerWith(c, newPools(shared, thisMachine(), log), log)
+}
+
+func newServerWith(c Config, p *pools, log *slog.Logger) (*Server, error) {
+	s := &Server{config: c, log: log, pools: p, ids: newIDs(), loop: websocket.NewLoop(), proxies: newProxies(c.Server.Security)}
 	if c.Server.Metrics.Enabled {
 		s.metrics, s.metricsPath = newMetrics(log), c.Server.Metrics.Path
 	}
@@ -159,11 +137,11 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 		s.metrics.connections(s.conns.count)
 	}
 	s.rates = newBuckets(c.Server.Limits.PerIPRate, c.Server.Limits.PerIPBurst)
-	_, most := thisMachine().workers(c.PHP)
-	var pages runner = pool
-	if c.PHP.OverloadPolicy == OverloadShed {
-		s.shedder = newShedder(pool, most, c.PHP)
-		pages = s.shedder
+	s.shared = p.shared
+	if c.PHP.OverloadPolicy == OverloadShed && p.shared != nil {
+		_, most := p.have.workers(c.PHP)
+		s.shedder = newShedder(p.shared, most, c.PHP)
+		s.shared = byClass{pages: s.shedder, events: p.shared}
 	}
 	if trusted := c.Server.Request.TrustedHosts; len(trusted) > 0 {
 		s.trusted = new(nameTable[bool])
@@ -171,30 +149,51 @@ func newServer(c Config, pool workers, log *slog.Logger) (*Server, error) {
 			s.trusted.set(name, true)
 		}
 	}
+	if err := s.openSites(); err != nil {
+		s.loop.Close()
+		p.closeUnused()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openSites makes the sites and starts the workers that they have to themselves.
+func (s *Server) openSites() error {
 	var r prometheus.Registerer
 	if s.metrics != nil {
 		r = s.metrics.registry
 	}
-	sockets := newSharedSockets(c.Server.WebSocket, s.loop, r)
+	sockets := newSharedSockets(s.config.Server.WebSocket, s.loop, r)
 	var err error
-	if s.stores, err = openStores(c, log); err != nil {
-		return nil, err
+	if s.stores, err = openStores(s.config, s.log); err != nil {
+		return err
 	}
-	with := &shared{newFileMemory(maxKept), newEncoders(c.Server.Response.CompressionLevel), newPasswords()}
-	s.sites, err = newSites(c, func(name string, c Config) (*site, error) {
-		site, err := newSite(name, c, pages, with, s.metrics, log)
-		if err == nil {
-			site.store = s.stores.of(name)
+	with := &shared{newFileMemory(maxKept), newEncoders(s.config.Server.Response.CompressionLevel), newPasswords()}
+	opener := func(name string, c Config, sc SiteConfig) (*site, error) {
+		t, err := s.newTenant(name, c, sc)
+		if err != nil {
+			return nil, err
 		}
-		if err == nil && c.Server.WebSocket.Enabled {
-			site.openSockets(c, pool, most, sockets)
+		site, err := newSite(name, c, t, with, s.metrics, s.log)
+		if err != nil {
+			_ = s.closeTenant(context.Background(), t) // nobody used it
+			return nil, err
 		}
-		return site, err
-	})
-	if err != nil {
-		return nil, err
+		site.store = s.stores.of(name)
+		if c.Server.WebSocket.Enabled {
+			site.openSockets(c, sockets)
+		}
+		return site, nil
 	}
-	return s, nil
+	if s.sites, err = newSites(s.config, opener); err != nil {
+		return err
+	}
+	if s.config.Server.SitesDir != "" {
+		if s.sites.dir, err = s.newSitesDir(opener); err != nil {
+			return err
+		}
+	}
+	return s.sites.wake()
 }
 
 // Addrs returns the addresses that the server listens on, in the order of the
@@ -218,14 +217,7 @@ func (s *Server) Reload(ctx context.Context) error {
 	if s.http3 != nil {
 		s.http3.reload()
 	}
-	return s.pool.Reload(ctx)
-}
-
-// closePool ends a pool that serves nobody.
-func closePool(p workers) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // there is nothing to wait for
-	_ = p.Close(ctx)
+	return s.pools.reload(ctx)
 }
 
 // Run serves until ctx ends, then stops gracefully: no new connections, idle ones
@@ -259,6 +251,9 @@ func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 	}
 	if s.control != nil {
 		wg.Go(func() { s.control.serve(background) })
+	}
+	if d := s.sites.dir; d != nil {
+		wg.Go(func() { d.watch(background) })
 	}
 	for _, e := range endpoints {
 		e.Listener = s.guard(e.Listener)
@@ -307,7 +302,7 @@ func (s *Server) stop(hs *http.Server) {
 	}
 	s.sites.shutdown(ctx)
 	wg.Wait()
-	if err := s.pool.Close(ctx); err != nil {
+	if err := s.pools.close(ctx); err != nil {
 		s.log.Warn("killed the scripts that were still running", "err", err)
 	}
 	if s.http3 != nil {

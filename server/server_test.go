@@ -52,6 +52,8 @@ func (p *fakePool) Serve(ctx context.Context, w http.ResponseWriter, r *phpbridg
 
 func (p *fakePool) Reload(context.Context) error { return nil }
 
+func (p *fakePool) Stats() phpbridge.Stats { return phpbridge.Stats{} }
+
 func (p *fakePool) Close(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,6 +75,8 @@ func (discardPool) Serve(_ context.Context, w http.ResponseWriter, _ *phpbridge.
 func (discardPool) Close(context.Context) error { return nil }
 
 func (discardPool) Reload(context.Context) error { return nil }
+
+func (discardPool) Stats() phpbridge.Stats { return phpbridge.Stats{} }
 
 type discardResponse struct{}
 

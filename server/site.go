@@ -18,6 +18,7 @@ import (
 // from any goroutine.
 type site struct {
 	name    string
+	tenant  *tenant
 	root    *root
 	routes  routes
 	runner  runner         // of pages
@@ -63,7 +64,7 @@ type visit struct {
 
 // newSite returns a site without sockets: every call of theirs throws. The
 // configuration is the site's own; see Config.forSite.
-func newSite(name string, config Config, run runner, with *shared, m *metrics, log *slog.Logger) (*site, error) {
+func newSite(name string, config Config, t *tenant, with *shared, m *metrics, log *slog.Logger) (*site, error) {
 	c := config.Server
 	kinds := &fileKinds{types: c.Static.MIMETypes, rules: c.Static.CacheRules, fallback: c.Static.CacheControl}
 	root, err := openRoot(c.DocumentRoot, c.ResolveRoot, config.File, kinds, with.files, log)
@@ -79,7 +80,8 @@ func newSite(name string, config Config, run runner, with *shared, m *metrics, l
 			listings: c.Static.Autoindex,
 			hidden:   map[string]int{HiddenDeny: 403, HiddenIgnore: 404}[c.Static.HiddenFiles],
 		},
-		runner:        run,
+		tenant:        t,
+		runner:        t.php,
 		host:          thrower(textDisabled),
 		timeout:       time.Duration(c.Timeouts.Request),
 		stall:         time.Duration(c.Timeouts.Idle),
@@ -158,14 +160,13 @@ func newSharedSockets(c WebSocketConfig, loop *websocket.Loop, r prometheus.Regi
 	return sharedSockets{newSocketMetrics(r), new(atomic.Int64), loop, newCalm(), websocket.NewContexts(int64(c.CompressionMemory))}
 }
 
-// openSockets gives the site its sockets. php runs their events, with so many
-// workers.
-func (s *site) openSockets(c Config, php runner, workers int, shared sharedSockets) {
+// openSockets gives the site its sockets.
+func (s *site) openSockets(c Config, shared sharedSockets) {
 	ws := c.Server.WebSocket
 	s.entries = c.Server.WebSocketFiles
 	s.sockets = newSockets(socketOptions{
 		site:       s.name,
-		php:        php,
+		php:        s.tenant.php,
 		log:        s.log,
 		metrics:    shared.metrics,
 		http:       s.metrics,
@@ -190,7 +191,7 @@ func (s *site) openSockets(c Config, php runner, workers int, shared sharedSocke
 			WriteTimeout: time.Duration(ws.WriteTimeout),
 		},
 		sendWait:       time.Duration(ws.SendWait),
-		maxEvents:      max(1, workers, c.PHP.WorkerBacklog),
+		maxEvents:      max(1, s.tenant.workers, c.PHP.WorkerBacklog),
 		eventWait:      time.Duration(c.PHP.WorkerBacklogWait),
 		requestTimeout: s.timeout,
 		rate:           s.rate,

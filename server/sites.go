@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -12,30 +13,41 @@ const (
 	noSite   = "-"       // the document root for host names that are no site's
 )
 
-// sites are the sites of a server. It never changes; its methods may be called
-// from any goroutine.
+// sites are the sites of a server. Its methods may be called from any goroutine.
 type sites struct {
 	named nameTable[*site]
-	other *site   // of all names that are not in named; nil: they get 404
-	all   []*site // once each
+	dir   *sitesDir // nil without sites_dir
+	other *site     // of all names that are no other site's; nil: they get 404
+	all   []*site   // once each, without those of dir
 }
 
 // find returns the site of a host name in the form of hostName, or nil. What a
-// client makes up is looked up and forgotten.
-func (s *sites) find(name string) *site {
-	if site, ok := s.named.find(name); ok {
-		return site
+// client makes up is looked up and forgotten. An error means that there is one,
+// which cannot be opened.
+func (s *sites) find(name string) (*site, error) {
+	if site, ok := s.named.exact[name]; ok {
+		return site, nil
 	}
-	return s.other
+	if s.dir != nil {
+		if site, err := s.dir.find(name); site != nil || err != nil {
+			return site, err
+		}
+	}
+	if site, ok := s.named.findBelow(name); ok {
+		return site, nil
+	}
+	return s.other, nil
 }
 
-// newSites makes the sites of a checked configuration by open, which gets the
-// name of a site and the configuration as that site has it. name is noSite for
-// the document root of unknown names.
-func newSites(c Config, open func(name string, c Config) (*site, error)) (*sites, error) {
+// A siteOpener makes a site. It gets the site's name, which is noSite for the
+// document root of unknown names, and the configuration as the site has it.
+type siteOpener func(name string, c Config, sc SiteConfig) (*site, error)
+
+// newSites makes the sites of a checked configuration.
+func newSites(c Config, open siteOpener) (*sites, error) {
 	s := &sites{}
 	if c.Server.DocumentRoot != "" {
-		site, err := open(c.rootName(), c)
+		site, err := open(c.rootName(), c, SiteConfig{})
 		if err != nil {
 			return nil, fmt.Errorf("document root: %w", err)
 		}
@@ -43,7 +55,7 @@ func newSites(c Config, open func(name string, c Config) (*site, error)) (*sites
 		s.all = append(s.all, site)
 	}
 	for _, sc := range c.Sites {
-		site, err := open(sc.Names[0], c.forSite(sc))
+		site, err := open(sc.Names[0], c.forSite(sc), sc)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", sc.Names[0], err)
 		}
@@ -63,8 +75,28 @@ func (c Config) rootName() string {
 	return soleSite
 }
 
-// shutdown closes the sockets of all sites at once; see sockets.shutdown.
+// wake starts the workers that sites have to themselves. Those of directories
+// start when they are needed.
+func (s *sites) wake() error {
+	errs := make([]error, len(s.all))
+	var wg sync.WaitGroup
+	for i, site := range s.all {
+		wg.Go(func() {
+			if err := site.tenant.wake(context.Background()); err != nil {
+				errs[i] = fmt.Errorf("site %s: %w", site.name, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// shutdown closes the sockets of all sites at once; see sockets.shutdown. No site
+// is opened any more.
 func (s *sites) shutdown(ctx context.Context) {
+	if s.dir != nil {
+		s.all = append(s.all, s.dir.end()...)
+	}
 	var wg sync.WaitGroup
 	for _, site := range s.all {
 		if site.sockets != nil {

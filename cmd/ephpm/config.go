@@ -204,7 +204,7 @@ func notTable(place reflect.Value) error {
 func (l *loader) resolve(dir string) {
 	c := &l.config
 	paths := []*string{
-		&c.Server.DocumentRoot, &c.Server.PIDFile, &c.Server.TLS.Cert, &c.Server.TLS.Key, &c.Server.TLS.CacheDir,
+		&c.Server.DocumentRoot, &c.Server.PIDFile, &c.Server.SitesDir, &c.Server.SitesStateDir, &c.Server.TLS.Cert, &c.Server.TLS.Key, &c.Server.TLS.CacheDir,
 		&c.Server.TLS.ACMECA, &c.Server.HTTP3.KeyFile, &c.PHP.INIFile,
 		&c.KV.Snapshot, &c.KV.Redis.Socket,
 	}

@@ -6,20 +6,15 @@ import "strings"
 // does not have, with what to do instead. What is below a table is as planned
 // as the table.
 var plannedKeys = map[string]string{
-	"server.sites_dir":           "start one server for each site",
-	"server.sites_domain_suffix": "start one server for each site",
-	"server.preview":             "remove the key",
+	"server.preview": "remove the key",
 
-	"server.response.compression_streaming":  "remove the key; what a script flushes reaches the client at once",
-	"server.php_etag_cache":                  "remove the table",
-	"server.file_cache":                      "remove the table; the kernel caches files",
-	"server.security.open_basedir":           "set open_basedir in [php] ini_overrides",
-	"server.security.disable_shell_exec":     "set disable_functions in [php] ini_overrides",
-	"server.security.multi_tenant_hardening": "set disable_functions in [php] ini_overrides",
-	"server.logging.access":                  "remove the key",
-	"server.diagnostics":                     "remove the table; [server.metrics] has counters",
-	"server.run_as_user":                     "start ephpm as that user",
-	"server.run_as_group":                    "start ephpm as that group",
+	"server.response.compression_streaming": "remove the key; what a script flushes reaches the client at once",
+	"server.php_etag_cache":                 "remove the table",
+	"server.file_cache":                     "remove the table; the kernel caches files",
+	"server.logging.access":                 "remove the key",
+	"server.diagnostics":                    "remove the table; [server.metrics] has counters",
+	"server.run_as_user":                    "start ephpm as that user",
+	"server.run_as_group":                   "start ephpm as that group",
 
 	"php.fpm_engine":                   "remove the key; scripts run in a pool of processes",
 	"php.crash_containment":            "remove the key; a crash costs one request in any case",
