@@ -318,7 +318,7 @@ func readAtStart(name string) bool {
 		}
 	}
 	return slices.Contains([]string{"disable_functions", "disable_classes", "enable_dl", "extension", "extension_dir",
-		"zend_extension", "realpath_cache_size", "realpath_cache_ttl"}, name)
+		"zend_extension", "realpath_cache_size"}, name)
 }
 
 // hostPattern checks a host name or a wildcard for such names.

@@ -62,6 +62,10 @@ func siteSettings(c Config, s SiteConfig, root string, d *privateDir, ours func(
 			set("session.gc_divisor", "1000")
 		}
 	}
+	if !c.Server.ResolveRoot { // or PHP would remember for long where the link led
+		set("opcache.revalidate_path", "1")
+		set("realpath_cache_ttl", "1")
+	}
 	if c.Server.Security.OpenBasedir {
 		set("open_basedir", root+"/")
 	}
