@@ -3,6 +3,7 @@
 //
 //	go run ./bench          the comparison
 //	go run ./bench -leak    memory over many requests
+//	go run ./bench -redis   the key-value store beside Debian's Redis
 //	go run ./bench -worker  what a worker costs: its memory, its replacement
 //	go run ./bench -sockets what WebSockets cost, beside a bare Go server
 //	go run ./bench -tls     handshakes, HTTP/2 and idle connections over TLS
@@ -41,6 +42,7 @@ type options struct {
 	conns    []int
 	scripts  []string
 	leak     bool
+	redis    bool
 	worker   bool
 	sockets  bool
 	tls      bool
@@ -65,6 +67,7 @@ func parseOptions() (options, error) {
 	flag.BoolVar(&o.http3, "http3", false, "measure HTTP/3 instead")
 	flag.StringVar(&o.parts, "parts", "", "of -sockets, only these: memory,opening,broadcast,echo,deaf,share")
 	flag.IntVar(&o.crowd, "crowd", 15_000, "most sockets of -sockets")
+	flag.BoolVar(&o.redis, "redis", false, "compare the key-value store with Redis instead")
 	flag.IntVar(&o.requests, "requests", 100_000, "requests of -leak")
 	flag.Parse()
 
@@ -113,7 +116,11 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	for _, name := range []string{"wrk", o.binary} {
+	needed := []string{"wrk", o.binary}
+	if o.redis {
+		needed = []string{"redis-server", "redis-benchmark", o.binary}
+	}
+	for _, name := range needed {
 		if _, err := exec.LookPath(name); err != nil {
 			return fmt.Errorf("%w (make bench installs and builds what is needed)", err)
 		}
@@ -131,6 +138,9 @@ func run() error {
 	}
 	if o.http3 {
 		return measureHTTP3(ctx, dir, o)
+	}
+	if o.redis {
+		return compareRedis(ctx, dir, o)
 	}
 	if o.leak {
 		return measureLeak(ctx, dir, o)

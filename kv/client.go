@@ -34,6 +34,10 @@ type client struct {
 	reply    reply
 	tx       transaction
 
+	// The command before, which is often the next one.
+	last     *command
+	lastName string
+
 	// For the server's watch.
 	heardAt   atomic.Int64          // Server.now when it last sent something
 	writingAt atomic.Int64          // 1 + Server.now when a write began; 0: none runs

@@ -68,7 +68,11 @@ func (s *Server) command(name []byte) *command {
 // run answers one command.
 func (c *client) run(args [][]byte) {
 	c.commands++
-	cmd := c.server.command(args[0])
+	cmd := c.last
+	if cmd == nil || string(args[0]) != c.lastName {
+		cmd = c.server.command(args[0])
+		c.last, c.lastName = cmd, string(args[0][:min(len(args[0]), 24)])
+	}
 	if text := c.refuse(cmd, args); text != "" {
 		c.tx.failed = c.tx.active
 		c.reply.error(text)

@@ -133,6 +133,20 @@ func printable(c byte) byte {
 // number reads a decimal number and the end of its line, and moves behind it. It
 // reports whether they were there.
 func (p *parser) number(in []byte, at int, what string) (n int, ok bool, err error) {
+	end := at
+	for end < len(in) && end < at+9 && in[end] >= '0' && in[end] <= '9' {
+		n = n*10 + int(in[end]-'0')
+		end++
+	}
+	if end > at && end+1 < len(in) && in[end] == '\r' && in[end+1] == '\n' && (in[at] != '0' || end == at+1) && end+2 <= p.limits.bytes {
+		p.at = end + 2
+		return n, true, nil
+	}
+	return p.oddNumber(in, at, what)
+}
+
+// oddNumber is number for what is not there yet, below zero, too long or none.
+func (p *parser) oddNumber(in []byte, at int, what string) (n int, ok bool, err error) {
 	for i := at; i < len(in) && i <= at+maxLengthDigits; i++ {
 		if in[i] != '\r' {
 			continue
