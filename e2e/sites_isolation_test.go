@@ -222,7 +222,7 @@ names = ["own.example"]
 root = "$dir/sites/own"
 isolation = "process"
 workers = 2
-ini = { disable_functions = "exec", "opcache.memory_consumption" = 16, "opcache.interned_strings_buffer" = 2, variables_order = "EGPCS" }
+ini = { disable_functions = "exec", "opcache.memory_consumption" = 144, variables_order = "EGPCS" }
 env = { OWN = "yes" }
 [[site]]
 names = ["shared.example"]
@@ -230,7 +230,7 @@ root = "$dir/sites/shared"
 `, map[string]string{"own/index.php": page, "shared/index.php": page})
 	_, own := s.ask("own.example", "/")
 	_, shared := s.ask("shared.example", "/")
-	if !strings.HasPrefix(own, `["exec","16","yes","yes",`) {
+	if !strings.HasPrefix(own, `["exec","144","yes","yes",`) {
 		t.Errorf("the site with its own processes has %s", own)
 	}
 	if strings.Contains(shared, "exec") || strings.Contains(shared, "yes") || firstOf(reverse(own), ",") == firstOf(reverse(shared), ",") {
