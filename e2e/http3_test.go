@@ -42,6 +42,9 @@ func TestScriptsSeeHTTP3AsAnyHTTP(t *testing.T) {
 	if resp, body := a.do(a.request("HEAD", "/head.php", "")); body != "" || resp.ContentLength != 7 {
 		t.Errorf("HEAD: Content-Length %d and body %q, want 7 and none", resp.ContentLength, body)
 	}
+	if _, body := a.get("/body.php"); body != "GET - " {
+		t.Errorf("a GET has a body: %q", body)
+	}
 	hundred(t, func(i int) error {
 		resp, body, err := a.fetch(a.request("POST", "/body.php", fmt.Sprintf("a=%d", i), "Content-Type", "application/x-www-form-urlencoded"))
 		if want := fmt.Sprintf("POST %d %d", i, len(fmt.Sprintf("a=%d", i))); err == nil && body != want {

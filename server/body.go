@@ -75,6 +75,9 @@ func (b *body) read(w http.ResponseWriter, r *http.Request, limit int64, stall t
 	}
 	if err == io.EOF {
 		b.length = int64(n)
+		if n == 0 && r.ProtoMajor == 3 && len(r.Header["Content-Length"]) == 0 {
+			b.length = -1 // over HTTP/1.1 it would not have begun
+		}
 		b.memory.Reset(b.buf[:n])
 		err = nil
 	}

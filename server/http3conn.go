@@ -21,7 +21,7 @@ type http3Conn struct {
 	remote string        // where the client was when it sent its last request
 	moved  *peer         // what that makes of it; nil while it is where it began
 	active int           // requests in handlers
-	idle   *time.Timer   // closes the connection; nil for never
+	idle   *time.Timer   // closes the connection; nil for never and before the handshake is complete
 	empty  chan struct{} // closed when active falls to 0; made by drain
 }
 
@@ -31,11 +31,6 @@ type http3ConnKey struct{}
 // connection. Its handshake may not be complete.
 func (s *http3Server) admit(ctx context.Context, q *quicgo.Conn) context.Context {
 	c := &http3Conn{server: s, quic: q, remote: q.RemoteAddr().String()}
-	if s.idle > 0 {
-		// http3.Server would count a request from its stream's first byte: a
-		// client could open streams, send nothing, and stay.
-		c.idle = time.AfterFunc(s.idle, func() { c.goAway("idle timeout") })
-	}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	late := s.draining
@@ -54,16 +49,31 @@ func (c *http3Conn) watch() {
 	case <-c.quic.HandshakeComplete():
 		quic.Done(c.quic)
 		m.opened()
+		c.startIdling()
 		<-ctx.Done()
 		m.closed(context.Cause(ctx))
 	case <-ctx.Done(): // counted as a failed handshake
 	}
+	c.mu.Lock()
 	if c.idle != nil {
 		c.idle.Stop()
 	}
+	c.mu.Unlock()
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	delete(c.server.conns, c)
+}
+
+// startIdling starts to count the time without a request. http3.Server would count
+// a request from its stream's first byte: a client could open streams, send nothing,
+// and stay.
+func (c *http3Conn) startIdling() {
+	if c.server.idle == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle = time.AfterFunc(c.server.idle, func() { c.goAway("idle timeout") })
 }
 
 // begin and end enclose a request. begin returns the client, nil when it is what it

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"time"
 )
@@ -12,17 +14,50 @@ func (s *http3Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	c := r.Context().Value(http3ConnKey{}).(*http3Conn) // admit has set it
 	p := c.begin(r.RemoteAddr)
-	defer func() { // also when the response is cut, which is a panic
+	var socket *http3Upgrade // nil for a page
+	defer func() {           // also when the response is cut, which is a panic
 		s.metrics.answered(start)
-		c.end()
+		if socket == nil || !socket.taken {
+			c.end()
+		}
 	}()
 	if !r.TLS.HandshakeComplete && !c.ripe(r) {
 		return // the client is gone
+	}
+	if isSocket(r) {
+		socket = &http3Upgrade{ResponseWriter: w, conn: c}
+		w, r = socket, socket.request(r)
+	} else {
+		s.settleBody(w, r)
 	}
 	if p != nil {
 		r = r.WithContext(context.WithValue(r.Context(), peerKey{}, p))
 	}
 	s.next.ServeHTTP(w, r)
+}
+
+// settleBody looks whether a GET or HEAD without a length has a body: the end of the
+// stream tells, and comes with the header. Over HTTP/1.1 such a request has none, and
+// scripts, files and upgrades go by that.
+func (s *http3Server) settleBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength >= 0 || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return
+	}
+	control := http.NewResponseController(w)
+	if s.idle > 0 {
+		_ = control.SetReadDeadline(time.Now().Add(s.idle)) // a stream has deadlines
+		defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	}
+	var first [1]byte
+	n, err := r.Body.Read(first[:])
+	if n == 0 && err == io.EOF {
+		r.Body, r.ContentLength = http.NoBody, 0
+		return
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first[:n]), r.Body), r.Body} // which has its error again
 }
 
 // refuses returns the status of an answer to a request that no site may see, 0 for

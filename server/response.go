@@ -46,7 +46,7 @@ func (w *response) WriteHeader(status int) {
 	if w.old && status < 200 {
 		return
 	}
-	if w.shared {
+	if w.shared && status != http.StatusSwitchingProtocols { // those of an upgrade are ours
 		w.dropConnectionFields()
 	}
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {

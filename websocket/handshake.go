@@ -10,9 +10,10 @@ import (
 
 // IsUpgrade reports whether r asks for a WebSocket. Key and version are left to
 // CheckHandshake, so that a malformed handshake gets a clear answer and is not
-// taken for a page.
+// taken for a page. Over HTTP/2 and HTTP/3 no client can send these fields (RFC 9113
+// §8.2.2): there they are from whoever makes an upgrade of an extended CONNECT.
 func IsUpgrade(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.ProtoMajor == 1 && r.ProtoMinor == 1 &&
+	return r.Method == http.MethodGet && r.ProtoAtLeast(1, 1) &&
 		hasToken(r.Header["Connection"], "upgrade") &&
 		hasToken(r.Header["Upgrade"], "websocket")
 }
