@@ -41,8 +41,9 @@ lint: setup-lint ## formatting, vet, staticcheck
 fuzz: setup-build ## every fuzz target for FUZZTIME (10s) each
 	@build/fuzz.sh $(FUZZTIME)
 
-bench: setup-bench build ## against nginx + php-fpm and Redis; flags in BENCHFLAGS
+bench: setup-bench build ## against nginx + php-fpm, nginx for files, and Redis; flags in BENCHFLAGS
 	go run ./bench $(BENCHFLAGS)
+	go run ./bench -files $(BENCHFLAGS)
 
 bench-tls: setup-bench build ## handshakes, HTTP/2 and idle connections beside nginx's; flags in BENCHFLAGS
 	go run ./bench -tls $(BENCHFLAGS)

@@ -6,6 +6,7 @@
 //	go run ./bench -redis   the key-value store beside Debian's Redis
 //	go run ./bench -worker  what a worker costs: its memory, its replacement
 //	go run ./bench -sockets what WebSockets cost, beside a bare Go server
+//	go run ./bench -files   files of 1 KB and 1 MB beside nginx
 //	go run ./bench -tls     handshakes, HTTP/2 and idle connections over TLS
 //	go run ./bench -http3   HTTP/3, beside a bare quic-go handler
 //
@@ -47,6 +48,7 @@ type options struct {
 	sockets  bool
 	tls      bool
 	http3    bool
+	files    bool
 	crowd    int
 	parts    string
 	requests int
@@ -63,6 +65,7 @@ func parseOptions() (options, error) {
 	flag.BoolVar(&o.leak, "leak", false, "measure memory over many requests instead")
 	flag.BoolVar(&o.worker, "worker", false, "measure what a worker costs instead")
 	flag.BoolVar(&o.sockets, "sockets", false, "measure WebSockets instead")
+	flag.BoolVar(&o.files, "files", false, "measure files instead")
 	flag.BoolVar(&o.tls, "tls", false, "measure TLS instead")
 	flag.BoolVar(&o.http3, "http3", false, "measure HTTP/3 instead")
 	flag.StringVar(&o.parts, "parts", "", "of -sockets, only these: memory,opening,broadcast,echo,deaf,share")
@@ -132,6 +135,9 @@ func run() error {
 	defer os.RemoveAll(dir)
 	if o.sockets {
 		return measureSockets(ctx, dir, o)
+	}
+	if o.files {
+		return measureFiles(ctx, dir, o)
 	}
 	if o.tls {
 		return measureTLS(ctx, dir, o)

@@ -36,18 +36,23 @@ var resultLine = regexp.MustCompile(`(?m)^RESULT (.*)$`)
 
 // runWrk puts load on a script.
 func runWrk(ctx context.Context, dir, base, script string, conns int, d time.Duration) (load, error) {
-	url := base + "/" + script + ".php"
+	var form []string
+	if n := formSize[script]; n > 0 {
+		form = []string{"--", strconv.Itoa(n)}
+	}
+	return loadURL(ctx, dir, base+"/"+script+".php", conns, d, form...)
+}
+
+// loadURL puts load on a URL; more are arguments of count.lua.
+func loadURL(ctx context.Context, dir, url string, conns int, d time.Duration, more ...string) (load, error) {
 	var l load
 	// One thread is enough for more than any of the servers can do, and leaves
 	// the CPUs to them.
-	args := []string{
+	args := append([]string{
 		"-t", "1", "-c", strconv.Itoa(conns),
 		"-d", fmt.Sprintf("%.0fs", d.Seconds()), "--timeout", "10s",
 		"-s", filepath.Join(dir, "count.lua"), url,
-	}
-	if n := formSize[script]; n > 0 {
-		args = append(args, "--", strconv.Itoa(n))
-	}
+	}, more...)
 	cmd := exec.CommandContext(ctx, "wrk", args...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

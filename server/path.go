@@ -11,7 +11,7 @@ type target struct {
 
 // parseTarget takes a request target apart. Of an absolute URL (RFC 9112 §3.2.2)
 // it keeps what follows the authority. It reports false for a target that names
-// no path: "*", or the authority of a CONNECT.
+// no path: "*", or the authority of a CONNECT; and for a URL without a host.
 func parseTarget(s string) (target, bool) {
 	if !strings.HasPrefix(s, "/") {
 		scheme, rest, ok := strings.Cut(s, "://")
@@ -19,6 +19,9 @@ func parseTarget(s string) (target, bool) {
 			return target{}, false
 		}
 		i := strings.IndexAny(rest, "/?#")
+		if i == 0 || rest == "" {
+			return target{}, false // no host (RFC 9110 §4.2.1)
+		}
 		switch {
 		case i < 0:
 			s = "/"

@@ -137,6 +137,7 @@ type script struct {
 type found struct {
 	kind     kind
 	name     string  // below the root, for files
+	file     *file   // when it was known and is as it was
 	script   *script // for scripts
 	pathInfo string  // for scripts: what follows it in the path
 }
@@ -215,7 +216,7 @@ func (t *tree) script(name string, now time.Time) found {
 // look asks the file system for name. Here a script is a file like any other.
 func (t *tree) look(name string) found {
 	if f := t.files.get(name); f != nil {
-		return found{kind: aFile, name: name}
+		return found{kind: aFile, name: name, file: f}
 	}
 	info, err := t.dir.Stat(name)
 	if escapes(err) {

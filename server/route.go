@@ -21,6 +21,7 @@ type route struct {
 	query    string // QUERY_STRING
 
 	file    string // send this; a name below the root
+	known   *file  // what is known of it; may be nil
 	listing string // list this directory below the root
 }
 
@@ -91,7 +92,7 @@ func (r *routes) find(t *tree, u target, path string, now time.Time) route {
 		case aSource:
 			return route{status: 404}
 		case aFile:
-			return route{file: f.name, location: location}
+			return route{file: f.name, known: f.file, location: location}
 		case aScript:
 			return route{script: f.script, pathInfo: f.pathInfo, query: s.queryFor(u, path), location: location}
 		}

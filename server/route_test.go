@@ -1,6 +1,11 @@
 package server
 
 import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -103,4 +108,62 @@ func TestHiddenFilesModes(t *testing.T) {
 			t.Errorf("hidden_files = %q: %d, want %d", mode, r.StatusCode, want)
 		}
 	}
+}
+
+// Whatever a client sends as a target: what is found lies below the root, and is
+// neither hidden, nor source, nor outside.
+func FuzzRoutingStaysBelowTheRoot(f *testing.F) {
+	for _, seed := range []string{
+		"/", "/a.txt", "/a.php/x", "/dir", "/dir/", "//dir//./b.txt", "/out/secret.txt", "/link.txt", "/.env", "/%2e%2e/secret.txt",
+		"/upper.PHP", "/a.php%00", "http://x/a.txt", "/dir/../a.txt", "/loop", "/a.txt/", "/%252e%252e/secret.txt", "/..;/a", "/a.txt?x#y",
+	} {
+		f.Add(seed)
+	}
+	above := f.TempDir()
+	root := filepath.Join(above, "root")
+	for name, content := range map[string]string{
+		"secret.txt": "SECRET", "root/a.txt": "public", "root/a.php": "SECRET source", "root/upper.PHP": "SECRET source", "root/.env": "SECRET", "root/dir/b.txt": "public", "root/dir/.c": "SECRET",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(above, name)), 0o755); err != nil {
+			f.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(above, name), []byte(content), 0o644); err != nil {
+			f.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"out": "..", "link.txt": "../secret.txt", "loop": "loop", "abs": above} {
+		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
+			f.Fatal(err)
+		}
+	}
+	c := DefaultConfig()
+	c.Server.DocumentRoot = root
+	c.Server.Static.Autoindex = true
+	c.Server.Security.BlockedPaths = []string{"/dir/b*"}
+	s, err := newServer(c, &fakePool{}, quiet)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		r := fetchFile(s, "GET", target)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(body, []byte("SECRET")) {
+			t.Errorf("GET %q shows %q", target, body)
+		}
+		if to := r.Header.Get("Location"); strings.HasPrefix(to, "//") || to != "" && to[0] != '/' {
+			t.Errorf("GET %q leads to %q", target, to)
+		}
+		if r.StatusCode == 200 && len(body) == len("public") && strings.HasSuffix(strings.TrimRight(firstPart(target), "/."), "b.txt") {
+			t.Errorf("GET %q passed the blocked path", target)
+		}
+	})
+}
+
+// firstPart is a target without its query.
+func firstPart(target string) string {
+	part, _, _ := strings.Cut(target, "?")
+	return part
 }

@@ -33,10 +33,13 @@ func (s *site) sendFile(w *response, r *http.Request, v *visit, now time.Time) h
 		}
 		return handlerStatic
 	}
-	f, err := v.tree.file(v.route.file, now)
-	if err != nil {
-		s.failFile(w, v, err)
-		return handlerStatic
+	f := v.route.known
+	if f == nil {
+		var err error
+		if f, err = v.tree.file(v.route.file, now); err != nil {
+			s.failFile(w, v, err)
+			return handlerStatic
+		}
 	}
 	form, ok := s.chooseForm(w, r, v, f, now)
 	if !ok {
