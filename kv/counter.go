@@ -18,10 +18,12 @@ func (s *Store) IncrBy(key []byte, n int64) (int64, error) {
 		if s.kindOf(e) != kindString {
 			return 0, ErrWrongType
 		}
-		var room [32]byte
-		text, err := s.appendStringLocked(room[:0], e)
-		if err != nil {
-			return 0, err
+		text := s.table.mem.value(e)
+		if s.table.mem.coding(e) != codingPlain {
+			var err error
+			if text, err = s.appendStringLocked(nil, e); err != nil {
+				return 0, err
+			}
 		}
 		var ok bool
 		if have, ok = parseInt(text); !ok {

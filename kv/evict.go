@@ -47,7 +47,9 @@ func (s *Store) makeWayLocked() {
 	if s.opts.Policy == NoEviction || t.committed+reserve < t.limit || t.dead >= reserve {
 		return
 	}
-	_ = s.evictLocked() && s.evictLocked() // whatever there is
+	for range 2 {
+		s.evictLocked() // or there is nothing
+	}
 }
 
 // evictLocked drops one key by the policy and reports whether it did.

@@ -114,7 +114,7 @@ func TestReadersOfTheMemorySeeWholeValues(t *testing.T) {
 		})
 	}
 	random := rand.New(rand.NewPCG(2, 2))
-	for step := 0; step < 60_000 || whole.Load() < 1000; step++ {
+	for step := 0; step < 20_000 || whole.Load() < 1000; step++ {
 		i := random.IntN(keys)
 		switch n := random.IntN(1000); {
 		case n == 0:

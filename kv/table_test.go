@@ -97,7 +97,7 @@ func TestStoreAgainstAMap(t *testing.T) {
 			want := map[string][]byte{}
 			evicted := uint64(0)
 			refused := 0
-			for step := range 60_000 {
+			for step := range 30_000 {
 				key := fmt.Appendf(nil, "key %d", random.IntN(4000))
 				switch random.IntN(10) {
 				case 0, 1:
