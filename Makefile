@@ -41,6 +41,9 @@ lint: setup-lint ## formatting, vet, staticcheck
 fuzz: setup-build ## every fuzz target for FUZZTIME (10s) each
 	@build/fuzz.sh $(FUZZTIME)
 
+soak: setup-test ## a thousand workers killed under load
+	go test ./phpbridge -run TestKilledWorkersCostOnlyTheirRequests -count=1 -v -args -kills 1000
+
 bench: setup-bench build ## against nginx + php-fpm, nginx for files, and Redis; flags in BENCHFLAGS
 	go run ./bench $(BENCHFLAGS)
 	go run ./bench -files $(BENCHFLAGS)
@@ -60,4 +63,4 @@ clean: ## remove what build made
 setup-%:
 	@build/setup.sh $*
 
-.PHONY: help build run test lint fuzz bench bench-http3 bench-tls bench-ws clean
+.PHONY: help build run test lint fuzz soak bench bench-http3 bench-tls bench-ws clean

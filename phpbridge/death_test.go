@@ -3,10 +3,13 @@ package phpbridge
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -61,16 +64,22 @@ func TestNewReportsThatPHPDoesNotStart(t *testing.T) {
 	}
 }
 
+// kills is how many workers the test of kills under load kills.
+var kills = flag.Int("kills", 300, "workers to kill under load")
+
 // A storm of kills under load: each costs at most the request that the worker
-// ran, and the pool is whole again afterwards.
+// ran, and the pool is whole again afterwards, with nothing left over.
 func TestKilledWorkersCostOnlyTheirRequests(t *testing.T) {
+	dir := temporary(t)
 	p := testPool(t, func(o *Options) { o.MinWorkers, o.MaxWorkers = 4, 4 })
 	r := script(t, `usleep(random_int(0, 300)); echo "answer";`)
-	const clients, kills = 16, 200
+	idle := func() bool { s := p.Stats(); return s.Workers == 4 && s.Busy == 0 && pids(p) == 4 }
+	waitFor(t, "four workers", idle)
+	front, zygote := descriptors(t, os.Getpid()), descriptors(t, zygotePID(p))
 	var failed, served atomic.Int64
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	for range clients {
+	for range 16 {
 		wg.Go(func() {
 			for {
 				select {
@@ -92,7 +101,7 @@ func TestKilledWorkersCostOnlyTheirRequests(t *testing.T) {
 			}
 		})
 	}
-	for i := range kills {
+	for i := range *kills {
 		p.kill(i%4, syscall.SIGKILL)
 		for before := served.Load(); served.Load() < before+5; {
 			runtime.Gosched()
@@ -100,16 +109,51 @@ func TestKilledWorkersCostOnlyTheirRequests(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	if failed.Load() > kills {
-		t.Errorf("%d requests failed for %d kills", failed.Load(), kills)
+	if failed.Load() > int64(*kills) {
+		t.Errorf("%d requests failed for %d kills", failed.Load(), *kills)
 	}
 	t.Logf("%d served, %d failed", served.Load(), failed.Load())
-	waitFor(t, "four idle workers", func() bool { s := p.Stats(); return s.Workers == 4 && s.Busy == 0 })
+	waitFor(t, "four idle workers", idle)
 	for class := range classes {
 		if got := len(p.backlogs[class].free); got != len(p.jobs)/int(classes) {
 			t.Errorf("%d free jobs of class %s, want %d", got, class, len(p.jobs)/int(classes))
 		}
 	}
+	waitFor(t, "as many descriptors as before", func() bool {
+		return descriptors(t, os.Getpid()) <= front && descriptors(t, zygotePID(p)) <= zygote
+	})
+	waitFor(t, "directories for the uploads of four workers", func() bool {
+		list, err := filepath.Glob(dir + "/*/*")
+		return err == nil && len(list) == 4
+	})
+}
+
+// pids returns how many workers are known to run.
+func pids(p *Pool) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.slots {
+		if p.slots[i].pid != 0 && p.slots[i].status == slotRunning {
+			n++
+		}
+	}
+	return n
+}
+
+func zygotePID(p *Pool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.zygote.cmd.Process.Pid
+}
+
+// descriptors returns how many descriptors a process has open.
+func descriptors(t *testing.T, pid int) int {
+	t.Helper()
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
 }
 
 func TestZygoteIsReplaced(t *testing.T) {
