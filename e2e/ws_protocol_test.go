@@ -85,8 +85,9 @@ func runProtocol(t *testing.T, dial dialer) {
 }
 
 func (c protocolCase) run(t *testing.T, f *frames) {
-	go func() { // ends with the connection; what is sent behind a close may fail
-		for _, part := range c.parts() {
+	parts := c.parts() // before c is changed below
+	go func() {        // ends with the connection; what is sent behind a close may fail
+		for _, part := range parts {
 			if _, err := f.Write([]byte(part)); err != nil {
 				return
 			}
