@@ -319,6 +319,43 @@ func TestLimitsOverHTTP3(t *testing.T) {
 	}
 }
 
+func TestHTTP3ConnectionsAreLimited(t *testing.T) {
+	t.Parallel()
+	a := startHTTP3(t, appOptions{
+		TOML:  metricsOn + "[server.limits]\nper_ip_max_connections = 2\n",
+		Files: map[string]string{"index.php": `<?php echo "x";`},
+	})
+	a.get("/") // one
+	second := a.conn()
+	a.waitMetric("ephpm_http3_connections_active", 2)
+	third := a.conn()
+	select {
+	case <-third.Context().Done():
+	case <-time.After(patience):
+		t.Fatal("a connection too many stays")
+	}
+	var closed *quic.ApplicationError
+	if err := context.Cause(third.Context()); !errors.As(err, &closed) || closed.ErrorCode != quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad) {
+		t.Errorf("it ended by %v, want H3_EXCESSIVE_LOAD", err)
+	}
+	if err := a.wantBody("/", "x"); err != nil {
+		t.Errorf("a connection within the limit: %v", err)
+	}
+	_ = second.CloseWithError(0, "")
+	err := eventually(func() error { // there is room again
+		fourth := a.conn()
+		time.AfterFunc(50*time.Millisecond, func() { _ = fourth.CloseWithError(0, "") })
+		<-fourth.Context().Done()
+		if err := context.Cause(fourth.Context()); errors.As(err, &closed) && closed.Remote {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("behind one that left: %v", err)
+	}
+}
+
 // A script may run for longer than a connection may be idle, and longer than the
 // client would wait for a packet.
 func TestLongScriptKeepsItsHTTP3Connection(t *testing.T) {

@@ -27,6 +27,7 @@ type http3Server struct {
 	idle      time.Duration // of a connection without a request; 0: for ever
 	next      http.Handler
 	proxies   proxies
+	limits    *connections
 	log       *slog.Logger
 	metrics   *http3Metrics
 	udp       *http3Endpoints
@@ -158,6 +159,7 @@ func (s *Server) answerHTTP3(udp *http3Endpoints) error {
 		idle:    time.Duration(s.config.Server.Timeouts.Idle),
 		next:    s,
 		proxies: s.proxies,
+		limits:  s.conns,
 		log:     s.log,
 		udp:     udp,
 		metrics: newHTTP3Metrics(s.metrics, udp.all),

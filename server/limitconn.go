@@ -185,6 +185,33 @@ func (c *conn) leaveSeat() seat {
 	return seat{a, c.client}
 }
 
+// sit takes a place for a client that has no TCP connection, and reports false when
+// there is none. proxy says that limits of one client are not for it.
+func (a *connections) sit(client netip.Addr, proxy bool) (seat, bool) {
+	c := &conn{all: a, opened: time.Now()}
+	if a.perIP > 0 && !proxy {
+		c.client = limitKey(client)
+	}
+	a.mu.Lock()
+	reason, victim := a.judgeLocked(c)
+	if reason == "" {
+		a.seats++
+		if c.client.IsValid() {
+			a.byIP[c.client]++
+		}
+	}
+	a.mu.Unlock()
+	if victim != nil {
+		a.metrics.connectionCut(cutForRoom)
+		_ = victim.Close() // nothing was asked on it
+	}
+	if reason != "" {
+		a.metrics.connectionRefused(reason)
+		return seat{}, false
+	}
+	return seat{a, c.client}, true
+}
+
 func (s seat) stand() {
 	if s.all == nil {
 		return
