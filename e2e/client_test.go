@@ -76,10 +76,15 @@ func (a *app) tryConnect() (*wire, error) {
 		return nil, err
 	}
 	a.t.Cleanup(func() { _ = conn.Close() }) // may be closed already
+	return newWire(a.t, conn)
+}
+
+// newWire makes a wire of a connection. Nothing on it takes longer than patience.
+func newWire(t testing.TB, conn net.Conn) (*wire, error) {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
-	return &wire{t: a.t, Conn: conn, in: bufio.NewReader(conn)}, nil
+	return &wire{t: t, Conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
 // send writes bytes as they are.

@@ -72,15 +72,24 @@ func (a *app) dialDeaf(target string) *frames {
 // accepted reads the answer to an upgrade, which must be 101.
 func (w *wire) accepted() *frames {
 	w.t.Helper()
+	f, err := w.tryAccepted()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+// tryAccepted is accepted for any goroutine.
+func (w *wire) tryAccepted() (*frames, error) {
 	resp, err := http.ReadResponse(w.in, nil)
 	if err != nil {
-		w.t.Fatalf("no answer to the upgrade: %v", err)
+		return nil, fmt.Errorf("no answer to the upgrade: %w", err)
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		body, _ := io.ReadAll(resp.Body) // it is only shown
-		w.t.Fatalf("upgrade: %s %s", resp.Status, body)
+		return nil, fmt.Errorf("upgrade: %s %s", resp.Status, body)
 	}
-	return &frames{wire: w, resp: resp}
+	return &frames{wire: w, resp: resp}, nil
 }
 
 // masked returns a frame of a client.
