@@ -29,14 +29,28 @@ void ephpm_call_int(struct ephpm_call *c, zend_long value)
 	smart_str_appendl(&c->values, (const char *)&n, sizeof(n));
 }
 
-void ephpm_call_string(struct ephpm_call *c, const zend_string *value)
+void ephpm_call_bytes(struct ephpm_call *c, const void *data, size_t size)
 {
 	/* A longer one makes the whole call too long, which is refused below. */
-	uint32_t len = ZSTR_LEN(value) > EPHPM_CALL_MAX ? EPHPM_CALL_MAX : (uint32_t)ZSTR_LEN(value);
+	uint32_t len = size > EPHPM_CALL_MAX ? EPHPM_CALL_MAX : (uint32_t)size;
 
 	append_kind(c, EPHPM_VAL_STRING);
 	smart_str_appendl(&c->values, (const char *)&len, sizeof(len));
-	smart_str_appendl(&c->values, ZSTR_VAL(value), len);
+	smart_str_appendl(&c->values, data, len);
+}
+
+void ephpm_call_string(struct ephpm_call *c, const zend_string *value)
+{
+	ephpm_call_bytes(c, ZSTR_VAL(value), ZSTR_LEN(value));
+}
+
+void ephpm_call_string_or_null(struct ephpm_call *c, const zend_string *value)
+{
+	if (value) {
+		ephpm_call_string(c, value);
+	} else {
+		ephpm_call_null(c);
+	}
 }
 
 /* The bytes of an answer that are not read yet. The front is trusted, but a
@@ -92,6 +106,26 @@ static void read_throw(struct answer *a)
 	zend_throw_exception_ex(ce, 0, "%.*s", (int)len, message);
 }
 
+static void read_answer(struct answer *a, zval *value);
+
+static void read_array(struct answer *a, zval *array)
+{
+	uint32_t n = take_u32(a);
+
+	array_init(array);
+	while (n--) {
+		zval key, value;
+		read_answer(a, &key);
+		read_answer(a, &value);
+		if (Z_TYPE(key) == IS_STRING) {
+			zend_symtable_update(Z_ARRVAL_P(array), Z_STR(key), &value);
+		} else {
+			add_next_index_zval(array, &value);
+		}
+		zval_ptr_dtor(&key);
+	}
+}
+
 static void read_answer(struct answer *a, zval *value)
 {
 	int64_t n;
@@ -114,6 +148,9 @@ static void read_answer(struct answer *a, zval *value)
 		break;
 	case EPHPM_VAL_LIST:
 		read_list(a, value);
+		break;
+	case EPHPM_VAL_ARRAY:
+		read_array(a, value);
 		break;
 	case EPHPM_VAL_THROW:
 		read_throw(a);
@@ -144,5 +181,8 @@ void ephpm_call_run(struct ephpm_call *c, uint16_t function, zval *return_value)
 	if (answered) {
 		struct answer a = {.at = answer, .left = len};
 		read_answer(&a, return_value);
+	}
+	if (c->whole) {
+		zend_string_release(c->whole);
 	}
 }

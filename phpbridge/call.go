@@ -4,9 +4,9 @@ package phpbridge
 import "C"
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // A Func names a host call.
@@ -25,10 +25,42 @@ const (
 	WSConnectionClose       Func = C.EPHPM_CALL_WS_CONNECTION_CLOSE       // connection, code, reason
 	WSCount                 Func = C.EPHPM_CALL_WS_COUNT                  // channel or null
 	WSMembers               Func = C.EPHPM_CALL_WS_MEMBERS                // channel, limit
+
+	KVGet      Func = C.EPHPM_CALL_KV_GET       // key
+	KVSet      Func = C.EPHPM_CALL_KV_SET       // key, value, seconds
+	KVSetNX    Func = C.EPHPM_CALL_KV_SETNX     // key, value, seconds
+	KVDel      Func = C.EPHPM_CALL_KV_DEL       // keys
+	KVExists   Func = C.EPHPM_CALL_KV_EXISTS    // key
+	KVIncrBy   Func = C.EPHPM_CALL_KV_INCR_BY   // key, by
+	KVExpire   Func = C.EPHPM_CALL_KV_EXPIRE    // key, seconds
+	KVTTL      Func = C.EPHPM_CALL_KV_TTL       // key, in milliseconds
+	KVFlushAll Func = C.EPHPM_CALL_KV_FLUSH_ALL //
+	KVWait     Func = C.EPHPM_CALL_KV_WAIT      // key, version, milliseconds
+	KVMGet     Func = C.EPHPM_CALL_KV_MGET      // keys
+	KVMSet     Func = C.EPHPM_CALL_KV_MSET      // seconds, keys and values
+	KVGetSet   Func = C.EPHPM_CALL_KV_GETSET    // key, value
+	KVAppend   Func = C.EPHPM_CALL_KV_APPEND    // key, value
+	KVHSet     Func = C.EPHPM_CALL_KV_HSET      // key, field, value
+	KVHGet     Func = C.EPHPM_CALL_KV_HGET      // key, field
+	KVHDel     Func = C.EPHPM_CALL_KV_HDEL      // key, fields
+	KVHGetAll  Func = C.EPHPM_CALL_KV_HGETALL   // key
+	KVHIncrBy  Func = C.EPHPM_CALL_KV_HINCRBY   // key, field, by
+	KVCAS      Func = C.EPHPM_CALL_KV_CAS       // key, old or null, value, seconds
+	KVLock     Func = C.EPHPM_CALL_KV_LOCK      // key, milliseconds to hold, milliseconds to wait
+	KVUnlock   Func = C.EPHPM_CALL_KV_UNLOCK    // token
+	KVScan     Func = C.EPHPM_CALL_KV_SCAN      // prefix, cursor, limit
+	KVReads    Func = C.EPHPM_CALL_KV_READS     // hits, misses, hashes of 8 bytes each; by the bridge, without an answer
+
+	SessionOpen    Func = C.EPHPM_CALL_SESSION_OPEN    // ID
+	SessionWrite   Func = C.EPHPM_CALL_SESSION_WRITE   // ID, data, seconds
+	SessionTouch   Func = C.EPHPM_CALL_SESSION_TOUCH   // ID, data, seconds
+	SessionClose   Func = C.EPHPM_CALL_SESSION_CLOSE   //
+	SessionDestroy Func = C.EPHPM_CALL_SESSION_DESTROY // ID
+	SessionExists  Func = C.EPHPM_CALL_SESSION_EXISTS  // ID
 )
 
 // signatures has a letter for each argument: s string, b bool, i int, n string
-// or null.
+// or null; a star at the end stands for strings, as many as there are.
 var signatures = map[Func]string{
 	WSSend:                  "sb",
 	WSConnectionSend:        "ssb",
@@ -41,7 +73,19 @@ var signatures = map[Func]string{
 	WSConnectionClose:       "sis",
 	WSCount:                 "n",
 	WSMembers:               "si",
+
+	KVGet: "s", KVSet: "ssi", KVSetNX: "ssi", KVDel: "*", KVExists: "s", KVIncrBy: "si",
+	KVExpire: "si", KVTTL: "s", KVFlushAll: "", KVWait: "sii", KVMGet: "*", KVMSet: "i*",
+	KVGetSet: "ss", KVAppend: "ss", KVHSet: "sss", KVHGet: "ss", KVHDel: "s*", KVHGetAll: "s",
+	KVHIncrBy: "ssi", KVCAS: "snsi", KVLock: "sii", KVUnlock: "s", KVScan: "sii",
+
+	SessionOpen: "s", SessionWrite: "ssi", SessionTouch: "ssi", SessionClose: "",
+	SessionDestroy: "s", SessionExists: "s",
 }
+
+// IsStore reports whether a function is about the key-value store of the site:
+// ephpm_kv_… or a session.
+func (f Func) IsStore() bool { return f >= KVGet && f <= SessionExists }
 
 // A ThrowClass is the class of the exception that a host call throws.
 type ThrowClass uint8
@@ -58,7 +102,9 @@ const (
 type Call struct {
 	function Func
 	values   [4]value
-	answer   []byte // encoded; empty means null
+	rest     [][]byte // of a star
+	answer   []byte   // encoded; empty means null
+	ends     *ends    // of the caller
 }
 
 type value struct {
@@ -70,8 +116,13 @@ type value struct {
 // NewCall returns a call as the bridge makes it, for tests of a Host. Each
 // argument is a string, []byte, bool, int or nil.
 func NewCall(f Func, arguments ...any) *Call {
-	c := &Call{function: f}
+	c := &Call{function: f, ends: new(ends)}
+	fixed, star := strings.CutSuffix(signatures[f], "*")
 	for i, a := range arguments {
+		if star && i >= len(fixed) {
+			c.rest = append(c.rest, []byte(a.(string)))
+			continue
+		}
 		switch a := a.(type) {
 		case nil:
 			c.values[i].kind = C.EPHPM_VAL_NULL
@@ -111,6 +162,10 @@ func (c *Call) Bool(i int) bool { return c.values[i].kind == C.EPHPM_VAL_TRUE }
 // IsNull reports whether an argument is null.
 func (c *Call) IsNull(i int) bool { return c.values[i].kind == C.EPHPM_VAL_NULL }
 
+// Rest returns the arguments behind the fixed ones, of a function that takes any
+// number. They are valid until HostCall returns.
+func (c *Call) Rest() [][]byte { return c.rest }
+
 // ReturnBool answers with a bool.
 func (c *Call) ReturnBool(b bool) {
 	c.answer = append(c.answer[:0], C.EPHPM_VAL_FALSE)
@@ -138,6 +193,47 @@ func (c *Call) ReturnStrings(list []string) {
 	}
 }
 
+// An Entry is one of an array: Key is nil for the next index, or a string. Value is
+// nil, an int64, []byte or [][]byte.
+type Entry struct {
+	Key   []byte
+	Value any
+}
+
+// ReturnArray answers with an array.
+func (c *Call) ReturnArray(entries []Entry) {
+	c.answer = appendArray(c.answer[:0], entries)
+}
+
+func appendArray(b []byte, entries []Entry) []byte {
+	b = append(b, C.EPHPM_VAL_ARRAY)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(entries)))
+	for _, e := range entries {
+		if e.Key == nil {
+			b = append(b, C.EPHPM_VAL_NULL)
+		} else {
+			b = appendText(append(b, C.EPHPM_VAL_STRING), e.Key)
+		}
+		switch v := e.Value.(type) {
+		case nil:
+			b = append(b, C.EPHPM_VAL_NULL)
+		case int64:
+			b = binary.LittleEndian.AppendUint64(append(b, C.EPHPM_VAL_INT), uint64(v))
+		case []byte:
+			b = appendText(append(b, C.EPHPM_VAL_STRING), v)
+		case [][]byte:
+			list := make([]Entry, len(v))
+			for i := range v {
+				list[i].Value = v[i]
+			}
+			b = appendArray(b, list)
+		default:
+			panic(fmt.Sprintf("phpbridge: no value of type %T", v))
+		}
+	}
+	return b
+}
+
 // Throw answers with an exception.
 func (c *Call) Throw(class ThrowClass, message string) {
 	c.answer = appendText(append(c.answer[:0], C.EPHPM_VAL_THROW, byte(class)), []byte(message))
@@ -154,14 +250,26 @@ func parseCall(p []byte) (*Call, error) {
 	}
 	c := &Call{function: Func(binary.LittleEndian.Uint16(p))}
 	signature, known := signatures[c.function]
-	if n := int(binary.LittleEndian.Uint16(p[2:])); !known || n != len(signature) {
+	signature, star := strings.CutSuffix(signature, "*")
+	n := int(binary.LittleEndian.Uint16(p[2:]))
+	if !known || n < len(signature) || n > len(signature) && !star {
 		return nil, fmt.Errorf("call of function %d with %d arguments", c.function, n)
 	}
 	p = p[4:]
-	for i := range signature {
+	for i := range n {
+		letter := byte('s')
+		if i < len(signature) {
+			letter = signature[i]
+		}
+		var v value
 		var ok bool
-		if c.values[i], p, ok = parseValue(p); !ok || !fits(signature[i], c.values[i].kind) {
+		if v, p, ok = parseValue(p); !ok || !fits(letter, v.kind) {
 			return nil, fmt.Errorf("call of function %d: argument %d is malformed", c.function, i+1)
+		}
+		if i < len(signature) {
+			c.values[i] = v
+		} else {
+			c.rest = append(c.rest, v.text)
 		}
 	}
 	if len(p) > 0 {
@@ -210,24 +318,6 @@ func fits(letter, kind byte) bool {
 		return kind == C.EPHPM_VAL_TRUE || kind == C.EPHPM_VAL_FALSE
 	}
 	return false
-}
-
-// call answers CALL.
-func (x *exchange) call(ctx context.Context, payload []byte) error {
-	c, err := parseCall(payload)
-	if err != nil {
-		return err
-	}
-	if x.request.Host == nil {
-		c.Throw(ThrowError, "the server answers no calls for this request")
-	} else {
-		x.request.Host.HostCall(ctx, c)
-	}
-	if len(c.answer) > answerSize {
-		c.Throw(ThrowError, "the server's answer is too long")
-	}
-	x.job.answered(copy(x.job.answer, c.answerOrNull()))
-	return nil
 }
 
 func (c *Call) answerOrNull() []byte {

@@ -9,12 +9,15 @@
 struct ephpm_call {
 	smart_str values;
 	uint16_t count;
+	zend_string *whole; /* an answer that came in parts; NULL otherwise */
 };
 
 void ephpm_call_null(struct ephpm_call *c);
 void ephpm_call_bool(struct ephpm_call *c, bool value);
 void ephpm_call_int(struct ephpm_call *c, zend_long value);
 void ephpm_call_string(struct ephpm_call *c, const zend_string *value);
+void ephpm_call_bytes(struct ephpm_call *c, const void *data, size_t len);
+void ephpm_call_string_or_null(struct ephpm_call *c, const zend_string *value);
 
 /* The bytes of the call in a record. */
 size_t ephpm_call_len(const struct ephpm_call *c);
@@ -22,7 +25,7 @@ size_t ephpm_call_len(const struct ephpm_call *c);
 /* Brings a call to the front and waits for the answer, which stays valid until the
  * next call. False with an exception pending. */
 typedef bool (*ephpm_caller)(
-	const struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len);
+	struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len);
 
 /* Sends the call, frees it, waits for the answer and stores it. An answer that
  * throws leaves return_value as it is and the exception pending. */

@@ -63,7 +63,7 @@ const zend_function_entry *ephpm_cli_functions(void);
  * why there is none. Both strings live as long as the process. */
 void ephpm_cli_server_start(const char *where, const char *site);
 bool ephpm_cli_server_call(
-	const struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len);
+	struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len);
 
 /* cli_title.c: takes the memory that ps shows, and returns copies of argv. */
 char **ephpm_cli_title_start(int argc, char **argv);

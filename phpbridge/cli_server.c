@@ -184,7 +184,7 @@ static bool was_ended(void)
 }
 
 bool ephpm_cli_server_call(
-	const struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len)
+	struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len)
 {
 	uint8_t type;
 

@@ -112,6 +112,6 @@ func (p *Pool) failLost() {
 			continue
 		}
 		j.death.Store(&reason)
-		j.notify()
+		j.alarm()
 	}
 }

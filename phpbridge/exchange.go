@@ -29,9 +29,11 @@ type exchange struct {
 	finished bool  // the client has its answer, the script goes on
 	detached bool  // and Serve has returned
 	fatal    bool  // the script had a fatal error
-	through  bool  // the worker has no hand in the job any more
-	alone    bool  // no other request was under way when it was submitted
-	waited   bool  // linger was called
+	ends     ends
+	pending  []byte // of the answer to a host call
+	through  bool   // the worker has no hand in the job any more
+	alone    bool   // no other request was under way when it was submitted
+	waited   bool   // linger was called
 	ended    time.Time
 }
 
@@ -132,6 +134,7 @@ func (x *exchange) tail(ctx context.Context) {
 
 // settle gives the job back, or leaves it to its dying worker.
 func (x *exchange) settle() {
+	x.ends.run()
 	x.pool.disarm(x.job)
 	if x.through {
 		x.pool.release(x.job)
@@ -264,6 +267,10 @@ func (x *exchange) take(ctx context.Context, r record) error {
 		return x.inform(r.payload)
 	case recFinish:
 		x.finish(ctx)
+	case recReads:
+		return x.reads(ctx, r.payload)
+	case recMore:
+		return x.more()
 	case recNote:
 		return x.note(r.payload)
 	case recEnd:

@@ -2,8 +2,8 @@
 
 /**
  * The functions that ephpm adds to PHP. This file is for people and IDEs; the
- * server declares the same in functions_ws.c and functions_http.c, and a test
- * holds them equal.
+ * server declares the same in functions_ws.c, functions_kv.c and functions_http.c,
+ * and a test holds them equal.
  */
 
 /**
@@ -105,6 +105,162 @@ function ephpm_ws_count(?string $channel = null): int {}
  * @throws Exception without WebSockets
  */
 function ephpm_ws_members(string $channel, int $limit = 1000): array {}
+
+/**
+ * Reads a key of this site's key-value store. Keys and values of all ephpm_kv_
+ * functions are byte strings of any content, keys of at most 65535 bytes. They
+ * throw an Exception when a key holds a hash where a string is needed, or the
+ * other way round, and a ValueError for a key or value that is too long and for a
+ * TTL below zero.
+ *
+ * @return string|null the value; null when there is none
+ */
+function ephpm_kv_get(string $key): ?string {}
+
+/**
+ * Stores a value, in place of whatever was there.
+ *
+ * @param int $ttl seconds until the key expires; 0: never
+ * @return bool false when it does not fit in memory_limit: then what was there stays
+ */
+function ephpm_kv_set(string $key, string $value, int $ttl = 0): bool {}
+
+/**
+ * Stores a value if the key is not there.
+ *
+ * @return bool whether it was stored
+ */
+function ephpm_kv_setnx(string $key, string $value, int $ttl = 0): bool {}
+
+/**
+ * Deletes keys.
+ *
+ * @return int how many of them were there
+ */
+function ephpm_kv_del(string $key, string ...$keys): int {}
+
+/** Whether a key is there. */
+function ephpm_kv_exists(string $key): bool {}
+
+/**
+ * Adds one to a counter; a key that is not there counts from 0. The TTL stays.
+ *
+ * @return int|false the new value; false when the old one is no integer of 64 bits
+ *                   or the new one would be none
+ */
+function ephpm_kv_incr(string $key): int|false {}
+
+/** Subtracts one from a counter; see ephpm_kv_incr(). */
+function ephpm_kv_decr(string $key): int|false {}
+
+/** Adds any number to a counter; see ephpm_kv_incr(). */
+function ephpm_kv_incr_by(string $key, int $by): int|false {}
+
+/**
+ * Gives a key a new TTL.
+ *
+ * @return bool false when it is not there, or $seconds is not above 0: then nothing
+ *              happens
+ */
+function ephpm_kv_expire(string $key, int $seconds): bool {}
+
+/** The seconds until a key expires, rounded up; -1: never, -2: it is not there. */
+function ephpm_kv_ttl(string $key): int {}
+
+/** The milliseconds until a key expires; -1: never, -2: it is not there. */
+function ephpm_kv_pttl(string $key): int {}
+
+/** Deletes all keys of this site, its sessions in the store too. */
+function ephpm_kv_flush_all(): bool {}
+
+/**
+ * Waits until a key has another version than the given one. Every change gives a
+ * key a version that it never had; a key that is not there has version 0.
+ *
+ * @param int $timeout_ms how long to wait; 0: not at all, what is there is returned
+ * @return array|false ['version' => int, 'value' => string or null]; false when
+ *                     nothing changed in time
+ */
+function ephpm_kv_wait(string $key, int $last_version, int $timeout_ms): array|false {}
+
+/**
+ * Reads many keys as of one moment.
+ *
+ * @param array $keys at most 65535
+ * @return array the value of each key by its name, null when there is none
+ */
+function ephpm_kv_mget(array $keys): array {}
+
+/**
+ * Stores many values at once: all or, when they do not fit, none.
+ *
+ * @param array $values by key, at most 32767
+ */
+function ephpm_kv_mset(array $values, int $ttl = 0): bool {}
+
+/** Stores a value without a TTL and returns the one before, null when there was none. */
+function ephpm_kv_getset(string $key, string $value): ?string {}
+
+/**
+ * Appends to a value; a key that is not there is created. The TTL stays.
+ *
+ * @return int|false the new length; false when it does not fit
+ */
+function ephpm_kv_append(string $key, string $value): int|false {}
+
+/**
+ * Sets a field of a hash.
+ *
+ * @return bool false when it does not fit
+ */
+function ephpm_kv_hset(string $key, string $field, string $value): bool {}
+
+/** Reads a field of a hash; null when there is none. */
+function ephpm_kv_hget(string $key, string $field): ?string {}
+
+/**
+ * Deletes fields of a hash, and the hash with its last one.
+ *
+ * @return int how many of them were there
+ */
+function ephpm_kv_hdel(string $key, string $field, string ...$fields): int {}
+
+/** All fields of a hash by their names; empty when there is none. */
+function ephpm_kv_hgetall(string $key): array {}
+
+/** Adds to a field of a hash; see ephpm_kv_incr(). */
+function ephpm_kv_hincrby(string $key, string $field, int $by): int|false {}
+
+/**
+ * Stores a value if the one before is the given one.
+ *
+ * @param string|null $old null: if the key is not there
+ * @return bool whether it was stored
+ */
+function ephpm_kv_cas(string $key, ?string $old, string $new, int $ttl = 0): bool {}
+
+/**
+ * Takes a lock, first come, first served. Names of locks have nothing to do with
+ * keys. Only the token frees a lock before its time.
+ *
+ * @param float $ttl seconds after which it frees itself, above 0
+ * @param float $wait seconds to wait for it at most; 0: not at all
+ * @return string|false the token for ephpm_kv_unlock(); false when others hold it
+ */
+function ephpm_kv_lock(string $key, float $ttl, float $wait = 0.0): string|false {}
+
+/** Frees a lock. False when the token holds none any more. */
+function ephpm_kv_unlock(string $token): bool {}
+
+/**
+ * Lists keys, some at a time. A key that is there from the first call to the last
+ * comes at least once.
+ *
+ * @param int $cursor 0 to begin, then what the call before returned
+ * @param int $limit about how many to look at, 1 to 10000
+ * @return array ['keys' => list of string, 'cursor' => int, 0 at the end]
+ */
+function ephpm_kv_scan(string $prefix = "", int $cursor = 0, int $limit = 100): array {}
 
 /**
  * Completes the answer: output buffers are ended, headers and body go to the

@@ -17,7 +17,7 @@ foreach (get_extension_funcs('ephpm') as $name) {
 			$value = $p->getDefaultValue();
 			$default = ' = ' . (is_null($value) ? 'null' : (is_string($value) ? '"' . $value . '"' : (is_array($value) ? '[]' : var_export($value, true))));
 		}
-		$parameters[] = $p->getType() . ' $' . $p->getName() . $default;
+		$parameters[] = $p->getType() . ($p->isVariadic() ? ' ...$' : ' $') . $p->getName() . $default;
 	}
 	echo "function $name(", implode(', ', $parameters), '): ', (new ReflectionFunction($name))->getReturnType(), " {}\n";
 }`

@@ -140,15 +140,6 @@ static ZEND_FUNCTION(ephpm_ws_connection_unsubscribe)
 		INTERNAL_FUNCTION_PARAM_PASSTHRU, EPHPM_CALL_WS_CONNECTION_UNSUBSCRIBE);
 }
 
-static void call_string_or_null(struct ephpm_call *call, const zend_string *value)
-{
-	if (value) {
-		ephpm_call_string(call, value);
-	} else {
-		ephpm_call_null(call);
-	}
-}
-
 static ZEND_FUNCTION(ephpm_ws_broadcast)
 {
 	struct ephpm_call call = {0};
@@ -165,7 +156,7 @@ static ZEND_FUNCTION(ephpm_ws_broadcast)
 	ephpm_call_string(&call, channel);
 	ephpm_call_string(&call, payload);
 	ephpm_call_bool(&call, binary);
-	call_string_or_null(&call, except);
+	ephpm_call_string_or_null(&call, except);
 	ephpm_call_run(&call, EPHPM_CALL_WS_BROADCAST, return_value);
 }
 
@@ -216,7 +207,7 @@ static ZEND_FUNCTION(ephpm_ws_count)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_STR_OR_NULL(channel)
 	ZEND_PARSE_PARAMETERS_END();
-	call_string_or_null(&call, channel);
+	ephpm_call_string_or_null(&call, channel);
 	ephpm_call_run(&call, EPHPM_CALL_WS_COUNT, return_value);
 }
 

@@ -4,6 +4,7 @@ package phpbridge
 import "C"
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,8 @@ type job struct {
 	death atomic.Pointer[string]
 	// told is true when the script was told to end because of its time.
 	told atomic.Bool
+	// interrupt ends the host call that Serve answers; nil while there is none.
+	interrupt atomic.Pointer[context.CancelFunc]
 	// withdrawn is what Serve returns for a job that no worker took.
 	withdrawn atomic.Pointer[error]
 
@@ -118,6 +121,12 @@ func newJob(m *memory, index int, class Class) *job {
 	}
 }
 
+// alarm is notify for what ends the job: a host call that Serve answers ends too.
+func (j *job) alarm() {
+	j.interruptCall()
+	j.notify()
+}
+
 // notify wakes the goroutine that waits for news of the job.
 func (j *job) notify() {
 	select {
@@ -162,6 +171,7 @@ func (j *job) load(r *Request) {
 	c.body_off = C.uint32_t(n + env + ini)
 	c.tenant = C.uint32_t(r.Tenant)
 	c.body_len = C.int64_t(r.BodyLen)
+	c.store = C.uint32_t(r.Store)
 	c.has_host = 0
 	if r.Host != nil {
 		c.has_host = 1

@@ -128,12 +128,13 @@ func (p *Pool) checkRunning(j *job, state jobState, now time.Time) (next time.Du
 		l.toldAt = now
 		j.told.Store(true)
 		atomic.StoreUint32(u32(&j.c.stop), 1)
+		j.interruptCall()
 		p.killHolder(j, signalStop)
 		return p.options.Grace
 	case j.swapState(state, newJobState(l.generation, state.slot(), stateKilled)):
 		l.outcome, l.active = ErrTimeout, false
 		p.killHolder(j, syscall.SIGKILL)
-		j.notify()
+		j.alarm()
 		return 0
 	}
 	return time.Millisecond // it is through just now
@@ -151,7 +152,7 @@ func (p *Pool) lose(j *job) {
 	for i := range p.slotCount {
 		p.kill(i, syscall.SIGKILL)
 	}
-	j.notify()
+	j.alarm()
 }
 
 // takenAt returns when the worker took the job. The worker's word is believed

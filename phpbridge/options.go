@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 )
@@ -93,6 +94,10 @@ type Options struct {
 	UploadDir string
 	// SAPIName is what PHP_SAPI and php_sapi_name() say. Empty means "ephpm".
 	SAPIName string
+
+	// Stores are key-value stores of sites whose memory workers read, open for
+	// reading only; Request.Store names one. They are not closed.
+	Stores []*os.File
 
 	// Log gets life cycle, crashes and what PHP logs. It must not be nil.
 	Log *slog.Logger

@@ -51,8 +51,26 @@ void ephpm_record_note(int32_t level, const char *message, size_t len, const zen
 	smart_str_free(&out);
 }
 
-bool ephpm_record_call(
-	const struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len)
+/* Gathers an answer that does not fit the answer area, of which n bytes are
+ * there. */
+static zend_string *whole_answer(struct ephpm_work *w, size_t n)
+{
+	zend_string *whole = zend_string_alloc(n + w->job->more, 0);
+	size_t done = 0;
+
+	for (;;) {
+		memcpy(ZSTR_VAL(whole) + done, w->answer, MIN(n, ZSTR_LEN(whole) - done));
+		done += n;
+		if (done >= ZSTR_LEN(whole)) {
+			return whole;
+		}
+		send_header(EPHPM_REC_MORE, 0);
+		ephpm_record_notify();
+		n = ephpm_work_answer(w);
+	}
+}
+
+bool ephpm_record_call(struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len)
 {
 	struct ephpm_work *w = &ephpm_worker.work;
 
@@ -70,5 +88,10 @@ bool ephpm_record_call(
 	ephpm_record_notify();
 	*len = ephpm_work_answer(w);
 	*answer = w->answer;
+	if (w->job->more) {
+		c->whole = whole_answer(w, *len);
+		*len = ZSTR_LEN(c->whole);
+		*answer = (const uint8_t *)ZSTR_VAL(c->whole);
+	}
 	return true;
 }

@@ -22,6 +22,8 @@ const (
 	recInform  recordType = C.EPHPM_REC_INFORM
 	recFinish  recordType = C.EPHPM_REC_FINISH
 	recNote    recordType = C.EPHPM_REC_NOTE
+	recMore    recordType = C.EPHPM_REC_MORE
+	recReads   recordType = C.EPHPM_REC_READS
 )
 
 // recordMax is the longest payload that a record of each type may have.
@@ -36,6 +38,8 @@ var recordMax = map[recordType]uint32{
 	recInform:  C.EPHPM_HEADERS_MAX,
 	recFinish:  0,
 	recNote:    C.EPHPM_LOG_MAX,
+	recMore:    0,
+	recReads:   64 << 10,
 }
 
 // A record is one unit from the worker. The payload of OUTPUT comes in as many

@@ -4,6 +4,7 @@
 
 #include "call.h"
 #include "compat.h"
+#include "kvread.h"
 #include "shared.h"
 
 /* Everything that one worker process knows. */
@@ -11,15 +12,17 @@ struct ephpm_worker {
 	struct ephpm_shared shared;
 	struct ephpm_work work;
 	uint32_t slot;
-	uint32_t turn;       /* whose class is looked at first */
-	bool in_request;     /* work is valid: records may be sent */
-	bool forked;         /* a script has forked, and this is the child */
-	bool changed;        /* the script changed its process: it takes no other request */
-	bool fatal;          /* the request had a fatal error */
-	bool finished;       /* the client has its answer: output goes nowhere */
-	const char *uploads; /* its directory for uploads; "" when it has none */
-	ephpm_caller call;   /* how host calls reach the front */
-	char *process_name;  /* argv[0], for ps */
+	uint32_t turn;              /* whose class is looked at first */
+	bool in_request;            /* work is valid: records may be sent */
+	bool forked;                /* a script has forked, and this is the child */
+	bool changed;               /* the script changed its process: it takes no other request */
+	bool fatal;                 /* the request had a fatal error */
+	bool finished;              /* the client has its answer: output goes nowhere */
+	const char *uploads;        /* its directory for uploads; "" when it has none */
+	struct ephpm_store *stores; /* of sites, that the front shares */
+	uint32_t store_count;
+	ephpm_caller call;  /* how host calls reach the front */
+	char *process_name; /* argv[0], for ps */
 	size_t process_name_size;
 };
 
@@ -37,6 +40,6 @@ void ephpm_record_notify(void);
 
 /* How a worker makes a host call; see call.h. */
 bool ephpm_record_call(
-	const struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len);
+	struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len);
 
 #endif

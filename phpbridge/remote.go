@@ -52,8 +52,10 @@ func ServeCalls(ctx context.Context, conn net.Conn, find func(site string) (Host
 	if ctx.Err() != nil {
 		return ctx.Err() // its deadline may just have been undone
 	}
+	var ends ends
+	defer ends.run()
 	for {
-		err := serveCall(ctx, conn, host)
+		err := serveCall(ctx, conn, host, &ends)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -84,7 +86,7 @@ func greet(conn io.ReadWriter, find func(site string) (Host, error)) (Host, erro
 }
 
 // serveCall takes one CALL and answers it; io.EOF when there is none any more.
-func serveCall(ctx context.Context, conn io.ReadWriter, host Host) error {
+func serveCall(ctx context.Context, conn io.ReadWriter, host Host, ends *ends) error {
 	p, err := readRemote(conn, recCall, C.EPHPM_CALL_MAX)
 	if errors.Is(err, io.EOF) {
 		return err
@@ -96,6 +98,7 @@ func serveCall(ctx context.Context, conn io.ReadWriter, host Host) error {
 	if err != nil {
 		return refuse(conn, err)
 	}
+	c.ends = ends
 	host.HostCall(ctx, c)
 	if len(c.answer) > answerMax {
 		c.Throw(ThrowError, "the server's answer is too long")

@@ -129,7 +129,7 @@ func serveString(s string) (answer string, err error) {
 	r := &remoteOver{Reader: strings.NewReader(s)}
 	host, err := greet(r, findEcho)
 	for err == nil {
-		err = serveCall(context.Background(), r, host)
+		err = serveCall(context.Background(), r, host, new(ends))
 	}
 	return r.answer.String(), err
 }

@@ -59,6 +59,9 @@ type Request struct {
 	BodyLen int64
 	// Host answers the script's host calls. With nil every one of them throws.
 	Host Host
+	// Store is 1 + the index in Options.Stores of the store that ephpm_kv_get reads
+	// without asking Host. Zero means that Host is asked.
+	Store int
 	// Wait limits how long the request waits for a worker, after which Serve
 	// returns ErrBusy. Zero means Options.BacklogWait.
 	Wait time.Duration

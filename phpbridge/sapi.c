@@ -2,6 +2,7 @@
 
 #include "lasting.h"
 #include "tenant.h"
+#include "session.h"
 #include "variable.h"
 
 static const char *environment = ""; /* ephpm_sapi_config.env */
@@ -253,6 +254,10 @@ static PHP_MINIT_FUNCTION(ephpm)
 	sapi_module.name = "fpm-fcgi";
 	disable_more();
 	ephpm_http_constants(module_number);
+	ephpm_session_register();
+	if (zend_register_functions(NULL, ephpm_kv_functions, NULL, type) == FAILURE) {
+		return FAILURE;
+	}
 	return zend_register_functions(NULL, ephpm_http_functions, NULL, type);
 }
 

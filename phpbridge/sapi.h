@@ -24,6 +24,7 @@ bool ephpm_sapi_finish(void);
 
 /* The functions for PHP code. */
 extern const zend_function_entry ephpm_ws_functions[];   /* functions_ws.c */
+extern const zend_function_entry ephpm_kv_functions[];   /* functions_kv.c */
 extern const zend_function_entry ephpm_http_functions[]; /* functions_http.c */
 
 /* Appends the context of ephpm_log() as JSON. False with an exception pending. */

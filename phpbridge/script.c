@@ -114,6 +114,7 @@ void ephpm_script_run(void)
 	/* Handlers are in place from the first request on: leave them there. */
 	SIGG(reset) = 0;
 #endif
+	ephpm_kv_report();
 	ephpm_work_done(&ephpm_worker.work, ephpm_worker.slot);
 	uint8_t fatal = ephpm_worker.fatal;
 	ephpm_record_send(EPHPM_REC_END, &fatal, sizeof(fatal));

@@ -168,7 +168,7 @@ func (p *Pool) forgetLocked(i int, how string) {
 			continue
 		}
 		j.death.Store(&how)
-		j.notify()
+		j.alarm()
 	}
 }
 

@@ -14,6 +14,7 @@
 #pragma weak _php_stream_get_line
 #pragma weak _php_stream_open_wrapper_ex
 #pragma weak _safe_emalloc
+#pragma weak _zend_handle_numeric_str_ex
 #pragma weak _zend_new_array_0
 #pragma weak add_assoc_stringl_ex
 #pragma weak add_next_index_stringl
@@ -52,6 +53,8 @@
 #pragma weak php_register_variable_safe
 #pragma weak php_request_shutdown
 #pragma weak php_request_startup
+#pragma weak php_session_create_id
+#pragma weak php_session_register_module
 #pragma weak sapi_globals
 #pragma weak sapi_module
 #pragma weak sapi_send_headers
@@ -72,9 +75,12 @@
 #pragma weak zend_eval_string_ex
 #pragma weak zend_extensions
 #pragma weak zend_get_constant_str
+#pragma weak zend_hash_index_update
+#pragma weak zend_hash_next_index_insert
 #pragma weak zend_hash_str_del
 #pragma weak zend_hash_str_find
 #pragma weak zend_hash_str_update
+#pragma weak zend_hash_update
 #pragma weak zend_highlight
 #pragma weak zend_ini_long
 #pragma weak zend_is_auto_global_str
@@ -82,6 +88,7 @@
 #pragma weak zend_llist_get_next_ex
 #pragma weak zend_message_dispatcher
 #pragma weak zend_parse_arg_bool_slow
+#pragma weak zend_parse_arg_double_slow
 #pragma weak zend_parse_arg_long_slow
 #pragma weak zend_parse_arg_str_slow
 #pragma weak zend_register_bool_constant
@@ -98,8 +105,11 @@
 #pragma weak zend_throw_error
 #pragma weak zend_throw_exception_ex
 #pragma weak zend_wrong_parameter_error
+#pragma weak zend_wrong_parameter_type_error
 #pragma weak zend_wrong_parameters_count_error
 #pragma weak zend_wrong_parameters_none_error
 #pragma weak zif_dl
+#pragma weak zval_ptr_dtor
+#pragma weak zval_try_get_string_func
 
 #endif

@@ -71,8 +71,9 @@ struct ephpm_pool {
 	uint64_t lookers[EPHPM_SLOT_WORDS];  /* bit: the worker looks for work, need not be woken */
 	uint64_t done[EPHPM_JOB_WORDS];      /* bit: the job has news for the front */
 	uint32_t completer_asleep;           /* 1: ring the eventfd after setting a bit */
+	uint32_t stores;                     /* descriptors from EPHPM_FD_STORES on */
 	uint32_t patience_ns;                /* EPHPM_PATIENCE_NS; 0 on a single processor */
-	uint32_t pad1[14];
+	uint32_t pad1[13];
 	struct ephpm_queue queue[EPHPM_CLASSES];
 };
 
@@ -120,12 +121,14 @@ struct ephpm_job {
 	uint32_t has_host;  /* 0: host calls throw */
 	uint32_t seconds;   /* the time limit, for the message of PHP */
 	uint32_t stop;      /* 1: EPHPM_SIGNAL_STOP is for this request */
+	uint32_t more;      /* bytes of the answer that follow those in the answer area */
+	uint32_t store;     /* 1 + the site's store, of those that the worker has mapped; 0: none */
 	int64_t body_len;   /* bytes of the whole body */
 	uint32_t env_len;   /* bytes of environment variables behind the variables */
 	uint32_t ini_len;   /* bytes of ini settings behind those */
 	uint32_t tenant;    /* whose request it is in a pool that several share; 0: nobody's */
 	uint32_t pad1;
-	uint64_t pad[2];
+	uint64_t pad[1];
 };
 
 /* A variable, environment variable or ini setting: EPHPM_VAR_HEADER bytes (u16 length of the name,
@@ -147,6 +150,8 @@ enum {
 	EPHPM_REC_INFORM = 8,  /* as HEADERS: an informational response, status 1xx */
 	EPHPM_REC_FINISH = 9,  /* empty: the answer is complete, the script goes on */
 	EPHPM_REC_NOTE = 10,   /* i32 slog level, u32 length, message, JSON or nothing */
+	EPHPM_REC_READS = 16,  /* u64 hits, u64 misses, u64 n, n times u64 hash: of the site's store */
+	EPHPM_REC_MORE = 15,   /* empty: the next part of the answer to CALL, please */
 };
 
 /* Records of a remote caller, a process outside of the pool that makes host calls
@@ -175,6 +180,7 @@ enum {
 	EPHPM_VAL_STRING = 4, /* u32 length, bytes */
 	EPHPM_VAL_LIST = 5,   /* u32 n, n times u32 length and bytes */
 	EPHPM_VAL_THROW = 6,  /* u8 class, u32 length, message */
+	EPHPM_VAL_ARRAY = 7,  /* u32 n, n times key and value; a null key appends */
 };
 
 /* Classes of a thrown answer. */
@@ -197,6 +203,38 @@ enum {
 	EPHPM_CALL_WS_CONNECTION_CLOSE = 9,
 	EPHPM_CALL_WS_COUNT = 10,
 	EPHPM_CALL_WS_MEMBERS = 11,
+
+	EPHPM_CALL_KV_GET = 32,
+	EPHPM_CALL_KV_SET = 33,
+	EPHPM_CALL_KV_SETNX = 34,
+	EPHPM_CALL_KV_DEL = 35,
+	EPHPM_CALL_KV_EXISTS = 36,
+	EPHPM_CALL_KV_INCR_BY = 37,
+	EPHPM_CALL_KV_EXPIRE = 38,
+	EPHPM_CALL_KV_TTL = 39,
+	EPHPM_CALL_KV_FLUSH_ALL = 40,
+	EPHPM_CALL_KV_WAIT = 41,
+	EPHPM_CALL_KV_MGET = 42,
+	EPHPM_CALL_KV_MSET = 43,
+	EPHPM_CALL_KV_GETSET = 44,
+	EPHPM_CALL_KV_APPEND = 45,
+	EPHPM_CALL_KV_HSET = 46,
+	EPHPM_CALL_KV_HGET = 47,
+	EPHPM_CALL_KV_HDEL = 48,
+	EPHPM_CALL_KV_HGETALL = 49,
+	EPHPM_CALL_KV_HINCRBY = 50,
+	EPHPM_CALL_KV_CAS = 51,
+	EPHPM_CALL_KV_LOCK = 52,
+	EPHPM_CALL_KV_UNLOCK = 53,
+	EPHPM_CALL_KV_SCAN = 54,
+	EPHPM_CALL_KV_READS = 55,
+
+	EPHPM_CALL_SESSION_OPEN = 64,
+	EPHPM_CALL_SESSION_WRITE = 65,
+	EPHPM_CALL_SESSION_TOUCH = 66,
+	EPHPM_CALL_SESSION_CLOSE = 67,
+	EPHPM_CALL_SESSION_DESTROY = 68,
+	EPHPM_CALL_SESSION_EXISTS = 69,
 };
 
 /* The control socket (SOCK_SEQPACKET) between front and zygote. Each message
@@ -226,10 +264,11 @@ enum {
 	EPHPM_MSG_TRACED = 9, /* text: the backtrace, a line a frame */
 };
 
-/* Descriptors of the zygote at its start. */
+/* Descriptors of the zygote at its start; the stores are the last of them. */
 #define EPHPM_FD_CONTROL 3
 #define EPHPM_FD_SHARED 4
 #define EPHPM_FD_DOORBELL 5
+#define EPHPM_FD_STORES 6
 
 /* Tells a worker to end its script with PHP's error for time limits, if the
  * job says stop. Relative to SIGRTMAX. */

@@ -302,10 +302,13 @@ static void zygote_main(int argc, char **argv)
 	}
 	prctl(PR_SET_NAME, "ephpm-zygote", 0, 0, 0);
 	set_signals();
-	hide_descriptors();
 	if (!ephpm_shared_map(&zygote.shared, EPHPM_FD_SHARED, EPHPM_FD_DOORBELL)) {
 		fail("the shared memory does not fit this program");
 	}
+	if (!ephpm_kv_map(EPHPM_FD_STORES, zygote.shared.pool->stores)) {
+		fail("the memory of a key-value store cannot be mapped");
+	}
+	hide_descriptors();
 	start_php();
 	watch_children();
 	send_ready();

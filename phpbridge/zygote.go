@@ -73,7 +73,8 @@ func startZygote(ctx context.Context, o *Options, m *memory, doorbell, stderr *o
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	cmd.Stdout, cmd.Stderr = stderr, stderr
-	cmd.ExtraFiles = []*os.File{theirs, m.file, doorbell}
+	cmd.ExtraFiles = append([]*os.File{theirs, m.file, doorbell}, o.Stores...)
+	m.pool.stores = C.uint32_t(len(o.Stores))
 	// Signals for the terminal's process group are the front's.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: o.User.credential()}
 	err = cmd.Start()

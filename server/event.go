@@ -33,6 +33,7 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 		Body:    bytes.NewReader(e.body),
 		BodyLen: int64(len(e.body)),
 		Host:    s.host(c.id),
+		Store:   s.storeNumber,
 		Timeout: s.requestTimeout,
 		Wait:    waitFor(e.name),
 	})

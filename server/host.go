@@ -32,6 +32,21 @@ func (t thrower) HostCall(_ context.Context, c *phpbridge.Call) {
 	c.Throw(phpbridge.ThrowException, string(t))
 }
 
+// A pageHost is the Host of pages where nobody has sockets.
+type pageHost struct {
+	sockets thrower
+	kv      *kvHost
+}
+
+// HostCall answers one call.
+func (h *pageHost) HostCall(ctx context.Context, c *phpbridge.Call) {
+	if c.Func().IsStore() {
+		h.kv.call(ctx, c)
+		return
+	}
+	h.sockets.HostCall(ctx, c)
+}
+
 // A host answers what one event, or any page, asks of the sockets of its site.
 // It can reach no other site's, because it holds only its own.
 type host struct {
@@ -48,6 +63,10 @@ func (s *sockets) host(current registry.ID) phpbridge.Host {
 
 // HostCall answers one call.
 func (h *host) HostCall(ctx context.Context, c *phpbridge.Call) {
+	if c.Func().IsStore() {
+		h.s.kv.call(ctx, c)
+		return
+	}
 	if h.current == (registry.ID{}) {
 		h = &host{s: h.s, budget: budget{h.s.sendWait}} // pages run at once
 	}

@@ -9,6 +9,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,11 +19,14 @@ import (
 	"ephpm/kv"
 )
 
-// stores are the Stores of all sites, and the files that they are saved to.
+// stores are the Stores of all sites, and the files that they are saved to. Its
+// methods may be called from any goroutine.
 type stores struct {
 	config KVConfig
-	all    []*siteStore
 	log    *slog.Logger
+
+	mu  sync.Mutex // guards the following
+	all []*siteStore
 }
 
 // A siteStore is the Store of one site in memory that workers may map: file has
@@ -28,31 +34,94 @@ type stores struct {
 type siteStore struct {
 	*kv.Store
 	site   string
+	number int // 1 + its index in stores.shared; 0: it is not there
 	file   *os.File
-	memory []byte
 }
 
-// openStores makes the stores of a configuration, by the names of newSites, and
-// loads what was saved. A file that cannot be loaded is kept aside.
+// openStores makes the stores of the sites that a configuration names, by the
+// names of newSites, and loads what was saved. A file that cannot be loaded is
+// kept aside.
 func openStores(c Config, log *slog.Logger) (*stores, error) {
 	s := &stores{config: c.KV, log: log}
-	var names []string
+	shared := 0
+	add := func(name string, own bool) error {
+		store, err := s.open(name)
+		if err != nil {
+			return fmt.Errorf("site %s: %w", name, err)
+		}
+		if !own {
+			shared++
+			store.number = shared
+		}
+		return nil
+	}
+	var err error
 	if c.Server.DocumentRoot != "" {
-		names = append(names, c.rootName())
+		err = add(c.rootName(), false)
 	}
 	for _, sc := range c.Sites {
-		names = append(names, sc.Names[0])
-	}
-	for _, name := range names {
-		store, err := openStore(name, c.KV)
-		if err != nil {
-			s.close()
-			return nil, fmt.Errorf("site %s: %w", name, err)
+		if err == nil {
+			err = add(sc.Names[0], sc.own())
 		}
-		s.all = append(s.all, store)
-		s.load(store)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
 	}
 	return s, nil
+}
+
+// open returns the store of a site, which it makes if there is none.
+func (s *stores) open(site string) (*siteStore, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, store := range s.all {
+		if store.site == site {
+			return store, nil
+		}
+	}
+	store, err := openStore(site, s.config)
+	if err != nil {
+		return nil, err
+	}
+	s.load(store)
+	s.all = append(s.all, store)
+	return store, nil
+}
+
+// remove saves the store of a site that is gone, and forgets it.
+func (s *stores) remove(ctx context.Context, site string) {
+	s.mu.Lock()
+	i := slices.IndexFunc(s.all, func(store *siteStore) bool { return store.site == site })
+	if i < 0 {
+		s.mu.Unlock()
+		return
+	}
+	store := s.all[i]
+	s.mu.Unlock()
+	s.saveOne(ctx, store)
+	s.mu.Lock()
+	s.all = slices.DeleteFunc(s.all, func(other *siteStore) bool { return other == store })
+	s.mu.Unlock()
+	store.close()
+}
+
+// now returns the stores that there are now.
+func (s *stores) now() []*siteStore {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// shared are the memories of those stores that the workers of all sites map. A site
+// that comes later, and one that has workers of its own, is not among them.
+func (s *stores) shared() (files []*os.File) {
+	for _, store := range s.now() {
+		if store.number > 0 {
+			files = append(files, store.file)
+		}
+	}
+	return files
 }
 
 func openStore(site string, c KVConfig) (*siteStore, error) {
@@ -60,8 +129,7 @@ func openStore(site string, c KVConfig) (*siteStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &siteStore{site: site, file: file, memory: memory}
-	s.Store, err = kv.New(kv.Options{
+	store, err := kv.New(kv.Options{
 		Memory:        memory,
 		MemoryLimit:   int64(c.MemoryLimit),
 		Policy:        kv.Policy(c.EvictionPolicy),
@@ -70,18 +138,21 @@ func openStore(site string, c KVConfig) (*siteStore, error) {
 		CompressMin:   int(c.CompressionMinSize),
 	})
 	if err != nil {
-		s.close()
+		unmap(memory)
+		_ = file.Close() // nothing was written through it
 		return nil, err
 	}
-	return s, nil
+	// A request of a site that is gone may still hold its store.
+	runtime.AddCleanup(store, unmap, memory)
+	return &siteStore{Store: store, site: site, file: file}, nil
 }
 
+func unmap(memory []byte) { _ = unix.Munmap(memory) } // cannot fail for what Mmap returned
+
+// close lets go of a store. Its memory goes with its last user.
 func (s *siteStore) close() {
-	if s.Store != nil {
-		s.Store.Close()
-	}
-	_ = unix.Munmap(s.memory) // cannot fail for what Mmap returned
-	_ = s.file.Close()        // nothing was written through it
+	s.Store.Close()
+	_ = s.file.Close() // nothing was written through it
 }
 
 // shareMemory maps memory of zeros and returns a file to map it elsewhere, for
@@ -111,16 +182,6 @@ func shareMemory(name string, size int64) (*os.File, []byte, error) {
 	return file, memory, nil
 }
 
-// of returns the store of a site.
-func (s *stores) of(site string) *kv.Store {
-	for _, store := range s.all {
-		if store.site == site {
-			return store.Store
-		}
-	}
-	return nil
-}
-
 // sweepEvery is how often keys that have expired are looked for.
 const sweepEvery = 100 * time.Millisecond
 
@@ -142,7 +203,7 @@ func (s *stores) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
-			for _, store := range s.all {
+			for _, store := range s.now() {
 				store.Sweep()
 			}
 		case <-save:
@@ -188,24 +249,28 @@ func (s *stores) load(store *siteStore) {
 
 // save saves all stores. When ctx ends, the rest keep the files that they have.
 func (s *stores) save(ctx context.Context) {
-	if s.config.Snapshot == "" {
-		return
-	}
-	for _, store := range s.all {
-		start := time.Now()
-		n, err := store.Save(ctx, s.path(store.site))
-		switch {
-		case err == nil:
-			s.log.Debug("saved the key-value store", "site", store.site, "keys", n, "took", time.Since(start))
-		case ctx.Err() == nil:
-			s.log.Error("the key-value store could not be saved", "site", store.site, "file", s.path(store.site), "err", err)
-		}
+	for _, store := range s.now() {
+		s.saveOne(ctx, store)
 	}
 }
 
-// close frees the memory of all stores. Nobody may use them any more.
+func (s *stores) saveOne(ctx context.Context, store *siteStore) {
+	if s.config.Snapshot == "" {
+		return
+	}
+	start := time.Now()
+	n, err := store.Save(ctx, s.path(store.site))
+	switch {
+	case err == nil:
+		s.log.Debug("saved the key-value store", "site", store.site, "keys", n, "took", time.Since(start))
+	case ctx.Err() == nil:
+		s.log.Error("the key-value store could not be saved", "site", store.site, "file", s.path(store.site), "err", err)
+	}
+}
+
+// close lets go of all stores.
 func (s *stores) close() {
-	for _, store := range s.all {
+	for _, store := range s.now() {
 		store.close()
 	}
 }

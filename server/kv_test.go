@@ -49,7 +49,7 @@ func TestStoresAreSharedForReadingOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.close)
-	fd, size := int(s.file.Fd()), len(s.memory)
+	fd, size := int(s.file.Fd()), len(s.Memory())
 	if b, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err == nil {
 		_ = unix.Munmap(b)
 		t.Error("it can be mapped for writing")

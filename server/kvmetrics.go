@@ -45,7 +45,7 @@ func (m kvMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	var keys, bytes, limit, hits, misses, evictions, expired, refused, locks, waiters float64
-	for _, store := range m.stores.all {
+	for _, store := range m.stores.now() {
 		s := store.Stats()
 		keys, bytes, limit = keys+float64(s.Keys), bytes+float64(s.Bytes), limit+float64(s.Limit)
 		hits, misses = hits+float64(s.Hits), misses+float64(s.Misses)

@@ -66,7 +66,7 @@ func benchmarkHello(b *testing.B, metrics bool) {
 	c.Server.DocumentRoot = b.TempDir()
 	c.Server.Metrics.Enabled = metrics
 	writeFile(b, c.Server.DocumentRoot, "hello.php")
-	s, err := newServer(c, discardPool{}, quiet)
+	s, err := newServer(c, discardPool{}, testStores(b, c), quiet)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -52,6 +52,7 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 		Body:    run.body.reader(),
 		BodyLen: max(0, run.body.length),
 		Host:    s.host,
+		Store:   s.number,
 		Timeout: s.timeout,
 	}
 	w.stall = s.stall // a worker waits

@@ -104,15 +104,22 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 		"workers_min", least, "workers_max", most, "workers_auto", c.PHP.Workers == 0,
 		"cpus", have.cpus, "memory", Size(have.memory>>20<<20).String(),
 		"opcache", Size(cache.memory).String(), "opcache_files", cache.files, "opcache_revalidate", c.PHP.OPcacheRevalidate.String())
+	stores, err := openStores(c, log)
+	if err != nil {
+		return nil, err
+	}
 	var shared workers
 	if c.sharers() > 0 {
-		var err error
-		if shared, err = startPool(poolOptions(c, have, log)); err != nil {
+		o := poolOptions(c, have, log)
+		o.Stores = stores.shared()
+		if shared, err = startPool(o); err != nil {
+			stores.close()
 			return nil, err
 		}
 	}
-	s, err := newServer(c, shared, log)
+	s, err := newServer(c, shared, stores, log)
 	if err != nil {
+		stores.close()
 		return nil, err
 	}
 	if s.metrics != nil {
@@ -123,12 +130,12 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 
 // newServer makes what surrounds the pool that sites share, nil if none does. It
 // closes the pool with an error.
-func newServer(c Config, shared workers, log *slog.Logger) (*Server, error) {
-	return newServerWith(c, newPools(shared, thisMachine(), log), log)
+func newServer(c Config, shared workers, stores *stores, log *slog.Logger) (*Server, error) {
+	return newServerWith(c, newPools(shared, thisMachine(), log), stores, log)
 }
 
-func newServerWith(c Config, p *pools, log *slog.Logger) (*Server, error) {
-	s := &Server{config: c, log: log, pools: p, ids: newIDs(), loop: websocket.NewLoop(), proxies: newProxies(c.Server.Security)}
+func newServerWith(c Config, p *pools, stores *stores, log *slog.Logger) (*Server, error) {
+	s := &Server{config: c, log: log, pools: p, stores: stores, ids: newIDs(), loop: websocket.NewLoop(), proxies: newProxies(c.Server.Security)}
 	if c.Server.Metrics.Enabled {
 		s.metrics, s.metricsPath = newMetrics(log), c.Server.Metrics.Path
 	}
@@ -165,9 +172,6 @@ func (s *Server) openSites() error {
 	}
 	sockets := newSharedSockets(s.config.Server.WebSocket, s.loop, r)
 	var err error
-	if s.stores, err = openStores(s.config, s.log); err != nil {
-		return err
-	}
 	with := &shared{newFileMemory(maxKept), newEncoders(s.config.Server.Response.CompressionLevel), newPasswords()}
 	opener := func(name string, c Config, sc SiteConfig) (*site, error) {
 		t, err := s.newTenant(name, c, sc)
@@ -179,7 +183,6 @@ func (s *Server) openSites() error {
 			_ = s.closeTenant(context.Background(), t) // nobody used it
 			return nil, err
 		}
-		site.store = s.stores.of(name)
 		if c.Server.WebSocket.Enabled {
 			site.openSockets(c, sockets)
 		}

@@ -123,7 +123,7 @@ func newTest(t *testing.T, root string, pool *fakePool, change ...func(*Config))
 	for _, f := range change {
 		f(&c)
 	}
-	s, err := newServer(c, pool, quiet)
+	s, err := newServer(c, pool, testStores(t, c), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,4 +149,15 @@ func text(t *testing.T, r *http.Response) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// testStores makes the stores of a configuration, for the length of a test.
+func testStores(t testing.TB, c Config) *stores {
+	t.Helper()
+	s, err := openStores(c, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s
 }

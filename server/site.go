@@ -25,7 +25,9 @@ type site struct {
 	host    phpbridge.Host // of pages
 	sockets *sockets       // nil when WebSockets are off
 	entries []string       // where the WebSocket script may be, below the root
+	kv      *kvHost
 	store   *kv.Store
+	number  int            // of the store, as phpbridge.Request.Store has it
 	vars    phpbridge.Vars // for every script, beside those of its request
 
 	timeout       time.Duration // of a script; 0: none
@@ -71,6 +73,7 @@ func newSite(name string, config Config, t *tenant, with *shared, m *metrics, lo
 	if err != nil {
 		return nil, err
 	}
+	kvs := &kvHost{t.store}
 	return &site{
 		name: name,
 		root: root,
@@ -82,7 +85,10 @@ func newSite(name string, config Config, t *tenant, with *shared, m *metrics, lo
 		},
 		tenant:        t,
 		runner:        t.php,
-		host:          thrower(textDisabled),
+		host:          &pageHost{thrower(textDisabled), kvs},
+		kv:            kvs,
+		store:         t.store,
+		number:        t.storeNumber,
 		timeout:       time.Duration(c.Timeouts.Request),
 		stall:         time.Duration(c.Timeouts.Idle),
 		minRate:       int64(c.Limits.MinDataRate),
@@ -165,17 +171,19 @@ func (s *site) openSockets(c Config, shared sharedSockets) {
 	ws := c.Server.WebSocket
 	s.entries = c.Server.WebSocketFiles
 	s.sockets = newSockets(socketOptions{
-		site:       s.name,
-		php:        s.tenant.php,
-		log:        s.log,
-		metrics:    shared.metrics,
-		http:       s.metrics,
-		open:       shared.open,
-		loop:       shared.loop,
-		calm:       shared.calm,
-		maxOpen:    ws.MaxConnections,
-		maxSite:    ws.MaxConnectionsPerSite,
-		maxMessage: int64(ws.MaxMessageSize),
+		site:        s.name,
+		kv:          s.kv,
+		storeNumber: s.number,
+		php:         s.tenant.php,
+		log:         s.log,
+		metrics:     shared.metrics,
+		http:        s.metrics,
+		open:        shared.open,
+		loop:        shared.loop,
+		calm:        shared.calm,
+		maxOpen:     ws.MaxConnections,
+		maxSite:     ws.MaxConnectionsPerSite,
+		maxMessage:  int64(ws.MaxMessageSize),
 		conn: websocket.Options{
 			MaxMessageSize: int64(ws.MaxMessageSize),
 			MaxFrameSize:   int64(ws.MaxFrameSize),
@@ -207,7 +215,7 @@ func (s *site) openSockets(c Config, shared sharedSockets) {
 		},
 	})
 	if s.name == noSite {
-		s.host = thrower(textNoSite)
+		s.host = &pageHost{thrower(textNoSite), s.kv}
 		return
 	}
 	s.host = s.sockets.host(registry.ID{})

@@ -126,7 +126,7 @@ func TestUnknownHostsHaveNoSockets(t *testing.T) {
 	ran := ""
 	pool := &fakePool{run: func(_ context.Context, w http.ResponseWriter, r *phpbridge.Request) error {
 		ran = r.Site
-		if _, ok := r.Host.(thrower); !ok && r.Class == phpbridge.Page {
+		if _, ok := r.Host.(*pageHost); !ok && r.Class == phpbridge.Page {
 			t.Error("the functions of a host without a site do not throw")
 		}
 		w.WriteHeader(http.StatusUnauthorized)

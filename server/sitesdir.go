@@ -81,6 +81,7 @@ func (s *Server) closeSite(gone *site) {
 	if gone.sockets != nil {
 		gone.sockets.wait()
 	}
+	s.stores.remove(ctx, gone.name)
 }
 
 // find returns the site of a host name in the form of hostName. Nil without an

@@ -27,6 +27,9 @@ type socketOptions struct {
 	php  runner
 	log  *slog.Logger
 
+	kv          *kvHost // the site's
+	storeNumber int     // phpbridge.Request.Store
+
 	metrics *socketMetrics  // of the server
 	http    *metrics        // of its pages, for what connect does there; may be nil
 	open    *atomic.Int64   // sockets of the whole server; every site counts here

@@ -363,7 +363,7 @@ func FuzzRangesAndConditions(f *testing.F) {
 	}
 	c := DefaultConfig()
 	c.Server.DocumentRoot = root
-	s, err := newServer(c, &fakePool{}, quiet)
+	s, err := newServer(c, &fakePool{}, testStores(f, c), quiet)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -410,7 +410,7 @@ func BenchmarkServeFile(b *testing.B) {
 	}
 	c := DefaultConfig()
 	c.Server.DocumentRoot = root
-	s, err := newServer(c, &fakePool{}, quiet)
+	s, err := newServer(c, &fakePool{}, testStores(b, c), quiet)
 	if err != nil {
 		b.Fatal(err)
 	}

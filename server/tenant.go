@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"ephpm/kv"
 	"ephpm/phpbridge"
 )
 
@@ -19,6 +20,9 @@ type tenant struct {
 	php     runner // as whoever runs the site's scripts sees it
 	workers int    // how many of them it may use at once
 
+	store       *kv.Store
+	storeNumber int // as phpbridge.Request.Store has it
+
 	own   *ownPool // nil when the site shares workers
 	share *share   // nil when it may use all of them
 	user  *phpbridge.User
@@ -27,7 +31,11 @@ type tenant struct {
 // newTenant gives a site its workers. name and configuration are as for newSite.
 func (s *Server) newTenant(name string, c Config, sc SiteConfig) (*tenant, error) {
 	t := &tenant{}
-	var err error
+	store, err := s.stores.open(name)
+	if err != nil {
+		return nil, fmt.Errorf("key-value store: %w", err)
+	}
+	t.store, t.storeNumber = store.Store, store.number
 	if t.user, err = userOf(sc); err != nil {
 		return nil, err
 	}
@@ -41,7 +49,8 @@ func (s *Server) newTenant(name string, c Config, sc SiteConfig) (*tenant, error
 	}
 	ini := siteSettings(c, sc, c.Server.DocumentRoot, private, c.isOurs)
 	if sc.own() {
-		s.ownWorkers(t, name, c, sc, ini, private)
+		t.storeNumber = 1
+		s.ownWorkers(t, name, c, sc, ini, private, store)
 		return t, nil
 	}
 	s.sharedWorkers(t, c, sc, ini)
@@ -67,7 +76,7 @@ func userOf(sc SiteConfig) (*phpbridge.User, error) {
 }
 
 // ownWorkers gives the site a pool of its own, which starts when it is needed.
-func (s *Server) ownWorkers(t *tenant, name string, c Config, sc SiteConfig, ini INITable, d *privateDir) {
+func (s *Server) ownWorkers(t *tenant, name string, c Config, sc SiteConfig, ini INITable, d *privateDir, store *siteStore) {
 	o := poolOptions(c, s.pools.have, s.log.With("pool", name))
 	if t.workers = int(sc.Workers); t.workers == 0 {
 		t.workers = max(2, o.MaxWorkers/4)
@@ -80,6 +89,7 @@ func (s *Server) ownWorkers(t *tenant, name string, c Config, sc SiteConfig, ini
 	maps.Copy(o.Env, c.PHP.Env)
 	maps.Copy(o.Env, sc.Env)
 	o.User = t.user
+	o.Stores = []*os.File{store.file}
 	if d != nil {
 		o.UploadDir = d.uploads
 	}
