@@ -319,6 +319,46 @@ func TestLimitsOverHTTP3(t *testing.T) {
 	}
 }
 
+func TestLargeBodiesOverHTTP3InFlatMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("takes minutes with the race detector")
+	}
+	const size, mib = 192 << 20, 1 << 20
+	a := startHTTP3(t, appOptions{
+		TOML: "[server.request]\nmax_body_size = 0\n[php]\nworkers = 1\nmax_execution_time = 0\n",
+		Files: map[string]string{
+			"in.php":  `<?php $n = 0; $f = fopen('php://input', 'r'); while (!feof($f)) $n += strlen(fread($f, 1 << 20)); echo $n;`,
+			"out.php": `<?php $mib = str_repeat("x", 1 << 20); for ($i = 0; $i < 192; $i++) echo $mib;`,
+		}})
+	a.client.Timeout = 3 * time.Minute
+	a.get("/in.php")
+	front, workers, err := a.memoryByRole()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := a.watchMemory()
+	up, err := http.NewRequest("POST", a.URL+"/in.php", io.LimitReader(zeros{}, size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, body := a.do(up); body != fmt.Sprint(size) {
+		t.Errorf("%s bytes came up, want %d", body, size)
+	}
+	resp, err := a.client.Do(a.request("GET", "/out.php", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil {
+		t.Errorf("%d bytes came down, %v; want %d", n, err, size)
+	}
+	w.end()
+	t.Logf("front %d MiB, at most %d; workers %d MiB, at most %d", front/mib, w.front/mib, workers/mib, w.workers/mib)
+	if w.err != nil || w.front > front+48*mib || w.workers > workers+32*mib {
+		t.Errorf("memory followed, or %v", w.err)
+	}
+}
+
 func TestHTTP3ConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	a := startHTTP3(t, appOptions{
