@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// storePage remembers who called first at its site, in the store and in a session
+// of it.
+const storePage = `<?php
+ini_set('session.save_handler', 'ephpm');
+session_id('0123456789abcdef0123456789');
+session_start();
+$_SESSION['first'] ??= $_GET['i'];
+ephpm_kv_setnx('first', $_GET['i']);
+echo ephpm_kv_get('first'), ' ', $_SESSION['first'], ' ', count(ephpm_kv_scan()['keys']);`
+
+// Sites reach their own keys, whether they share workers, have their own or are a
+// directory.
+func TestSitesHaveStoresOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := startSites(t, `
+[server]
+sites_dir = "$dir/sites/dir"
+sites_state_dir = "$dir/state"
+[kv]
+memory_limit = "8MB"
+snapshot = "$dir/sites/kv"
+[[site]]
+names = ["a.example"]
+root = "$dir/sites/a"
+[[site]]
+names = ["b.example"]
+root = "$dir/sites/b"
+[[site]]
+names = ["own.example"]
+root = "$dir/sites/own"
+isolation = "process"
+workers = 1
+`, map[string]string{"a/index.php": storePage, "b/index.php": storePage, "own/index.php": storePage,
+		"kv/README": "saved keys", "dir/c.example/index.php": storePage, "dir/d.example/index.php": storePage})
+	hosts := []string{"a.example", "b.example", "own.example", "c.example", "d.example"}
+	for i, host := range hosts {
+		s.want(host, fmt.Sprint("/?i=", i), 200, fmt.Sprintf("%d %[1]d 1", i))
+		s.want(host, fmt.Sprint("/?i=again", i), 200, fmt.Sprintf("%d %[1]d 2", i)) // its session is a key, written at the end
+	}
+	// A directory that goes and comes back has what was saved.
+	dir := filepath.Join(s.dir, "sites", "dir", "c.example")
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	s.waitLog(`msg="site removed" site=c.example`)
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := eventually(func() error {
+		if _, body := s.ask("c.example", "/?i=back"); body != "3 3 2" {
+			return fmt.Errorf("it says %q", body)
+		}
+		return nil
+	}); err != nil {
+		t.Errorf("a site that came back: %v", err)
+	}
+	s.want("d.example", "/?i=x", 200, "4 4 2")
+}
