@@ -140,7 +140,7 @@ func FuzzRoutingStaysBelowTheRoot(f *testing.F) {
 	c.Server.DocumentRoot = root
 	c.Server.Static.Autoindex = true
 	c.Server.Security.BlockedPaths = []string{"/dir/b*"}
-	s, err := newServer(c, &fakePool{}, quiet)
+	s, err := newServer(c, &fakePool{}, testStores(f, c), quiet)
 	if err != nil {
 		f.Fatal(err)
 	}
