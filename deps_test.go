@@ -34,8 +34,9 @@ var rows = map[string]row{
 		ours:    []string{"server"},
 		modules: []string{"github.com/BurntSushi/toml"}, // and nobody else
 	},
+	"http2connect": {},
 	"server": {
-		ours: []string{"websocket", "registry", "phpbridge", "kv", "quic"},
+		ours: []string{"http2connect", "websocket", "registry", "phpbridge", "kv", "quic"},
 		modules: []string{
 			"github.com/prometheus/client_golang", "github.com/quic-go/quic-go",
 			"github.com/caddyserver/certmagic", "go.uber.org/zap", // ACME, and what it logs by

@@ -18,6 +18,10 @@ import (
 // name is sound and trusted and has a site, the redirect to TLS, hidden paths,
 // the rules of the site, WebSocket upgrades, the fallback list.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if isHTTP2Socket(r) {
+		s.serveHTTP2Socket(rw, r)
+		return
+	}
 	start := time.Now()
 	w := responses.Get().(*response)
 	*w = response{ResponseWriter: rw, old: !r.ProtoAtLeast(1, 1), shared: r.ProtoMajor > 1}

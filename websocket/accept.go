@@ -18,8 +18,8 @@ import (
 // memory of a slow client small, and what waits where Kill can drop it.
 const unsentLimit = 128 << 10
 
-// CanAccept reports whether the connection behind w can be taken over: HTTP/2
-// and HTTP/3 cannot.
+// CanAccept reports whether the connection behind w can be taken over. Streams of
+// HTTP/2 and HTTP/3 can if the server makes them look like one.
 func CanAccept(w http.ResponseWriter) bool {
 	for {
 		if _, ok := w.(http.Hijacker); ok {
@@ -53,7 +53,7 @@ func (c *Conn) accept(w http.ResponseWriter, r *http.Request, subprotocol string
 	h.Set("Connection", "Upgrade")
 	h.Set("Upgrade", "websocket")
 	h.Set("Sec-WebSocket-Accept", acceptKey(r.Header.Get("Sec-WebSocket-Key")))
-	c.Answer(h, r, subprotocol)
+	c.answer(h, r, subprotocol)
 	c.mu.Lock()
 	c.opening = true
 	c.mu.Unlock()
@@ -69,16 +69,6 @@ func (c *Conn) accept(w http.ResponseWriter, r *http.Request, subprotocol string
 		return err
 	}
 	return c.takeOver(conn, early)
-}
-
-// AcceptStream takes over a stream on which the client's handshake was answered.
-// After an error the Conn is abandoned, and the stream is the caller's.
-func (c *Conn) AcceptStream(s Stream) error {
-	if err := c.opens(newStreamLine(c, s, nil)); err != nil {
-		c.Abandon()
-		return fmt.Errorf("websocket: accept: %w", err)
-	}
-	return nil
 }
 
 // acceptKey proves that the handshake was understood (RFC 6455 §4.2.2).

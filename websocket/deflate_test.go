@@ -38,7 +38,7 @@ func TestOffersAreJudgedStrictly(t *testing.T) {
 		o := &Options{Compression: CompressionContext, Contexts: NewContexts(1 << 20)}
 		c := newLoop(t).New(o)
 		h := http.Header{"Sec-Websocket-Extensions": {"stale"}}
-		c.Answer(h, &http.Request{Header: http.Header{"Sec-Websocket-Extensions": {offer}}}, "")
+		c.answer(h, &http.Request{Header: http.Header{"Sec-Websocket-Extensions": {offer}}}, "")
 		if got := h.Get("Sec-WebSocket-Extensions"); got != want {
 			t.Errorf("offer %q is answered with %q, want %q", offer, got, want)
 		}
@@ -54,7 +54,7 @@ func TestContextsAreBoundedInAll(t *testing.T) {
 	l := newLoop(t)
 	answer := func() (*Conn, string) {
 		c, h := l.New(o), http.Header{}
-		c.Answer(h, &http.Request{Header: http.Header{"Sec-Websocket-Extensions": {"permessage-deflate"}}}, "")
+		c.answer(h, &http.Request{Header: http.Header{"Sec-Websocket-Extensions": {"permessage-deflate"}}}, "")
 		return c, h.Get("Sec-WebSocket-Extensions")
 	}
 	const none = "permessage-deflate; server_no_context_takeover; client_no_context_takeover"

@@ -174,10 +174,9 @@ func windowBits(s string) (uint8, bool) {
 	return uint8(n), err == nil && n >= 8 && n <= 15 && s[0] != '0' && s[0] != '+'
 }
 
-// Answer adds to the header of the answer that accepts r: the subprotocol, which
+// answer adds to the header of the answer that accepts r: the subprotocol, which
 // the client must have offered, or none, and what is agreed on of the extensions.
-// Accept calls it; for a stream the caller does.
-func (c *Conn) Answer(h http.Header, r *http.Request, subprotocol string) {
+func (c *Conn) answer(h http.Header, r *http.Request, subprotocol string) {
 	h.Del("Sec-WebSocket-Protocol")
 	if subprotocol != "" {
 		h.Set("Sec-WebSocket-Protocol", subprotocol)
