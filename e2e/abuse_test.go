@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -124,7 +125,7 @@ func TestConnectionsOfOneAddressAreLimited(t *testing.T) {
 		}
 	}
 	var tr http.Transport
-	tr.DialTLS = func(string, string) (net.Conn, error) { return dial(secure, "h2").(net.Conn), nil }
+	tr.DialTLSContext = func(context.Context, string, string) (net.Conn, error) { return dial(secure, "h2").(net.Conn), nil }
 	tr.Protocols = http2
 	resp, err := (&http.Client{Transport: &tr, Timeout: patience}).Get("https://" + secure.Addr + "/hello.php")
 	if err != nil || resp.StatusCode != 503 || resp.ProtoMajor != 2 {
