@@ -80,3 +80,36 @@ func TestDevReadsTheEnvironment(t *testing.T) {
 		}
 	}
 }
+
+func TestDevServesADirectoryOfSites(t *testing.T) {
+	t.Parallel()
+	sites := t.TempDir()
+	writeFiles(t, sites, map[string]string{"blog/index.php": `<?php echo "blog";`, "shop/index.php": `<?php echo "shop";`})
+	a := startApp(t, appOptions{Dev: true, Files: map[string]string{"index.php": `<?php echo "here";`}, Args: []string{"-p", "0", "-s", sites}})
+	for host, want := range map[string]string{"blog.localhost": "blog", "shop": "shop", "localhost": "here"} {
+		r := a.request("GET", "/", "")
+		r.Host = host
+		if err := wantBody(r, want); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
+// With several sites a script on the command line must say which it means.
+func TestCommandLineNamesASite(t *testing.T) {
+	t.Parallel()
+	dir := socketDir(t)
+	writeFiles(t, dir, map[string]string{"sites/blog.test/index.php": "blog", "a/index.php": "a"})
+	startApp(t, appOptions{TOML: "[server]\ncontrol_socket = \"" + dir + "/c\"\nsites_dir = \"" + dir + "/sites\"\n[[site]]\nnames = [\"a.test\"]\nroot = \"" + dir + "/a\"\n"})
+	const code = `try { echo ephpm_ws_count(); } catch (Error $e) { echo strstr($e->getMessage(), '/c: '); }`
+	env := []string{"EPHPM_SERVER__CONTROL_SOCKET=" + dir + "/c"}
+	for site, want := range map[string]string{
+		"a.test": "0", "blog.test": "0", "": "/c: it has several sites, name one with --site: a.test", "x.test": `/c: it has no site "x.test", but a.test`,
+	} {
+		args := []string{"-r", code}
+		if site != "" {
+			args = append([]string{"--site", site}, args...)
+		}
+		phpRun{Dir: dir, Env: env, Args: args}.want(t, 0, want, "")
+	}
+}

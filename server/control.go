@@ -146,35 +146,48 @@ func (s *Server) openControl() {
 		s.log.Warn("no control socket: scripts on the command line will not find this server", "err", err)
 		return
 	}
-	s.control = &control{listener: l, find: s.hostOf, log: s.log}
+	s.control = &control{listener: l, find: callable{s.sites, s.sites.all}.host, log: s.log}
 }
 
-// hostOf returns who answers the host calls of a site; an empty name means the
-// only site.
-func (s *Server) hostOf(name string) (phpbridge.Host, error) {
+// A callable finds sites for processes that call. It may be used from any
+// goroutine, also while the sites shut down.
+type callable struct {
+	sites *sites
+	fixed []*site // sites.all as it was at the start
+}
+
+// host returns who answers the host calls of a site; an empty name means the only
+// site.
+func (c callable) host(name string) (phpbridge.Host, error) {
+	if (name == "" || name == soleSite) && len(c.fixed) == 1 && c.sites.dir == nil {
+		return c.fixed[0].host, nil
+	}
 	if name == "" {
-		if len(s.sites.all) == 1 {
-			return s.sites.all[0].host, nil
+		return nil, fmt.Errorf("it has several sites, name one with --site%s", c.names(": "))
+	}
+	if host, ok := hostName(name); ok {
+		site, err := c.sites.find(host)
+		if err != nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("it has several sites, name one with --site: %s", strings.Join(s.siteNames(), ", "))
+		if site != nil && site != c.sites.other {
+			return site.host, nil
+		}
 	}
-	host, ok := hostName(name)
-	site, named := s.sites.named.find(host)
-	switch {
-	case ok && named:
-		return site.host, nil
-	case name == soleSite && len(s.sites.all) == 1:
-		return s.sites.all[0].host, nil
-	}
-	return nil, fmt.Errorf("it has no site %q, but %s", name, strings.Join(s.siteNames(), ", "))
+	return nil, fmt.Errorf("it has no site %q%s", name, c.names(", but "))
 }
 
-func (s *Server) siteNames() []string {
+// names lists the sites that do not come from directories, behind a text; nothing
+// without any.
+func (c callable) names(behind string) string {
 	var names []string
-	for _, site := range s.sites.all {
-		if site.name != noSite {
+	for _, site := range c.fixed {
+		if site != c.sites.other || site.name != noSite {
 			names = append(names, site.name)
 		}
 	}
-	return names
+	if len(names) == 0 {
+		return ""
+	}
+	return behind + strings.Join(names, ", ")
 }

@@ -31,6 +31,8 @@ func dev(args, environ []string, stderr io.Writer) int {
 	flags := newFlags("dev")
 	stringFlag(flags, &r.listen, "l", "listen")
 	stringFlag(flags, &r.root, "d", "document-root")
+	sites := ""
+	stringFlag(flags, &sites, "s", "sites-dir")
 	flags.BoolVar(&r.verbose, "v", false, "")
 	flags.Func("p", "", func(s string) (err error) {
 		if port, err = strconv.Atoi(s); err != nil || port < 0 || port > 65535 {
@@ -42,6 +44,15 @@ func dev(args, environ []string, stderr io.Writer) int {
 	if status, ok := parseFlags(flags, args, stderr); !ok {
 		return status
 	}
+	if sites != "" {
+		r.defaults = func(c *server.Config) {
+			devDefaults(c)
+			c.Server.SitesDir, c.Server.SitesDomainSuffix = sites, ".localhost"
+		}
+		if r.root == "" && !slices.ContainsFunc(environ, namesRoot) {
+			r.root = "." // sites alone would leave it out
+		}
+	}
 	ports := devPorts
 	if r.listen != "" || chosen {
 		ports = 1
@@ -52,7 +63,11 @@ func dev(args, environ []string, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
-	announce := func(s *server.Server) { banner(stderr, c.Server.DocumentRoot, s.Addrs()) }
+	announce := func(s *server.Server) {
+		if banner(stderr, c.Server.DocumentRoot, s.Addrs()); c.Server.SitesDir != "" {
+			fmt.Fprintf(stderr, "  Each directory NAME of %s is NAME.localhost at the same port.\n\n", c.Server.SitesDir)
+		}
+	}
 	return runServer(c, notes, stderr, func(ctx context.Context, log *slog.Logger) error {
 		for {
 			err := serveUntil(ctx, c, log, announce)

@@ -21,7 +21,8 @@ import (
 
 const usage = `Usage:
   ephpm                                           the same as ephpm dev
-  ephpm dev [-p PORT] [-l ADDR] [-d DIR] [-v]     serve this directory for development
+  ephpm dev [-p PORT] [-l ADDR] [-d DIR] [-s DIR] [-v]
+                                                  serve this directory for development
   ephpm serve [-c FILE] [-l ADDR] [-d DIR] [-v]   serve until SIGTERM or SIGINT
   ephpm reload [-c FILE]                          let the running server take up new code
   ephpm config check [-c FILE]                    check a configuration and exit
@@ -37,6 +38,7 @@ Flags:
   -d, -document-root DIR   the directory to serve; needs no configuration
   -p PORT                  the port for development on this machine; 8080, or the
                            next that is free
+  -s, -sites-dir DIR       and each directory NAME in it as NAME.localhost
   -v                       log at level debug
 
 A flag beats the environment, which beats the file. A variable is named after
