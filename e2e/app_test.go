@@ -130,7 +130,7 @@ func (a *app) start() {
 		_ = cmd.Wait() // ProcessState has what matters
 	}()
 
-	m := a.log.wait(a.t, `listening"? .*\baddr="?([0-9.:\[\]a-f]+)`, a.exited)
+	m := a.log.wait(a.t, `listening"?[ ,].*\baddr"?[=:]"?([0-9.:\[\]a-f]+)`, a.exited)
 	if m == nil {
 		a.t.Fatalf("ephpm does not listen; its log:\n%s", a.Log())
 	}

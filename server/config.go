@@ -163,12 +163,6 @@ type MetricsConfig struct {
 	Path string `toml:"path"`
 }
 
-// LoggingConfig is [server.logging].
-type LoggingConfig struct {
-	// Level is the least that is logged: "debug", "info", "warn" or "error".
-	Level string `toml:"level"`
-}
-
 // WebSocketConfig is [server.websocket].
 type WebSocketConfig struct {
 	// Enabled turns WebSockets on: a site with one of WebSocketFiles has
@@ -333,7 +327,7 @@ func DefaultConfig() Config {
 			Response: defaultResponse(),
 			Static:   defaultStatic(),
 			Metrics:  MetricsConfig{Path: "/metrics"},
-			Logging:  LoggingConfig{Level: "info"},
+			Logging:  defaultLogging(),
 			WebSocket: WebSocketConfig{
 				Enabled:        true,
 				MaxConnections: 10000,

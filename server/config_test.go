@@ -117,6 +117,10 @@ func TestValidateNamesTheKey(t *testing.T) {
 			c.Sites[0].Timeouts.Request = new(Duration(-1))
 		}},
 		{"server.metrics.path", "/metrics", func(c *Config) { c.Server.Metrics.Path = "metrics" }},
+		{"server.logging.format", "text, json", func(c *Config) { c.Server.Logging.Format = "xml" }},
+		{"server.logging.access_format", "common, combined, json", func(c *Config) { c.Server.Logging.AccessFormat = "apache" }},
+		{"server.logging.access", "directory", func(c *Config) { c.Server.Logging.Access = t.TempDir() }},
+		{"server.logging.access", "cannot be read", func(c *Config) { c.Server.Logging.Access = missing + "/access.log" }},
 		{"server.logging.level", "debug, info", func(c *Config) { c.Server.Logging.Level = "loud" }},
 		{"server.limits.per_ip_rate", "less than 0", func(c *Config) { c.Server.Limits.PerIPRate = -0.5 }},
 		{"server.limits.per_ip_burst", "at least 1", func(c *Config) { c.Server.Limits.PerIPBurst = 0 }},

@@ -37,6 +37,9 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 		Timeout: s.requestTimeout,
 		Wait:    waitFor(e.name),
 	})
+	if v, ok := w.(*verdict); ok {
+		v.client.trail.queued, v.client.trail.ran = result.Queued, result.Ran
+	}
 	if err != nil {
 		s.failed(ctx, c, e.name, failure(ctx, err), slog.Any("err", err))
 		return false, err

@@ -36,6 +36,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.metrics.begin()
 	defer s.metrics.end()
 
+	if s.hears {
+		peerOf(r).conn.heard()
+	}
 	stall := time.Duration(s.config.Server.Timeouts.Idle)
 	if w.shared {
 		w.stall = stall // no other stream tells that this one stands still
@@ -53,6 +56,10 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		w.finish()
 	}
 	s.metrics.answered(r.Method, w.status, by, start)
+	if s.access != nil {
+		e := entryOf(w, r, by, start, time.Now())
+		s.access.add(&e)
+	}
 	cut, hijacked := w.cut, w.status == http.StatusSwitchingProtocols
 	if !hijacked {
 		*w = response{}
@@ -124,7 +131,12 @@ func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
 	if s.redirect.applies(r, path) {
 		return s.redirect.answer(w, r, t.uri)
 	}
-	return site.answer(w, r, &visit{id: s.requestID(r), target: t, path: path}, now)
+	v := &visit{id: s.requestID(r), target: t, path: path}
+	w.trail.id, w.trail.site = v.id, site.name
+	if s.config.Server.Logging.RequestIDHeader {
+		w.Header()["X-Request-Id"] = []string{v.id}
+	}
+	return site.answer(w, r, v, now)
 }
 
 // twoHosts reports whether the request names one host in :authority and another in

@@ -33,6 +33,10 @@ type connections struct {
 	max     int // of all
 	perIP   int // of one client; 0: no limit
 	metrics *metrics
+	// unheard is told of a request that net/http did not pass on, when its
+	// connection is closed. status is 0 when nothing was answered. It needs
+	// trackPleas. Nil means that nobody wants to know.
+	unheard func(c *conn, status int)
 
 	refusing atomic.Int64 // those that are to be answered with 503
 
@@ -65,6 +69,7 @@ type conn struct {
 	left    bool          // guarded by mu
 
 	taken taken // owned by connections.cutSlow
+	plea  plea
 }
 
 // RemoteAddr implements net.Conn.
@@ -75,6 +80,11 @@ func (c *conn) LocalAddr() net.Addr { return c.local }
 
 // Close implements net.Conn, and makes room for another one.
 func (c *conn) Close() error {
+	if c.all.unheard != nil {
+		if status, ok := c.plea.left(); ok {
+			c.all.unheard(c, status)
+		}
+	}
 	c.all.leave(c)
 	return c.TCPConn.Close()
 }

@@ -68,6 +68,7 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 	}
 	result, err := s.runner.Serve(r.Context(), to, &run.request)
 	w.unlimitWrite()
+	w.trail.queued, w.trail.ran = result.Queued, result.Ran
 	if err != nil {
 		s.failRun(w, r, v, err)
 	}

@@ -26,6 +26,7 @@ type response struct {
 	shared    bool          // the connection has other streams
 	http3     *http3Server  // that counts what is left out; nil for other versions
 	altSvc    []string      // tells of HTTP/3; nil for nothing
+	trail     trail
 
 	// Set by the site for its requests.
 	request *http.Request
@@ -220,7 +221,7 @@ func (w *response) dropHeader() {
 	h := w.Header()
 	for name := range h {
 		switch name {
-		case "Retry-After", "Allow", "Connection", "Location", "Sec-Websocket-Version", "Vary", "Www-Authenticate":
+		case "Retry-After", "Allow", "Connection", "Location", "Sec-Websocket-Version", "Vary", "X-Request-Id", "Www-Authenticate":
 		default:
 			delete(h, name)
 		}

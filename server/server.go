@@ -39,6 +39,8 @@ type Server struct {
 	ids         *ids
 	proxies     proxies // who may name the client of a request
 	conns       *connections
+	access      *accessLog      // nil when there is none
+	hears       bool            // conns tell of requests that net/http does not pass on
 	rates       *buckets        // of clients; nil when they have none
 	loop        *websocket.Loop // serves the sockets
 	stopping    atomic.Bool
@@ -139,7 +141,17 @@ func newServerWith(c Config, p *pools, stores *stores, log *slog.Logger) (*Serve
 	if c.Server.Metrics.Enabled {
 		s.metrics, s.metricsPath = newMetrics(log), c.Server.Metrics.Path
 	}
+	var err error
+	if s.access, err = newAccessLog(c.Server.Logging, log); err != nil {
+		s.loop.Close()
+		p.closeUnused()
+		return nil, err
+	}
+	s.hears = s.access != nil || s.metrics != nil
 	s.conns = newConnections(c.Server.Limits, s.metrics)
+	if s.hears {
+		s.conns.unheard = s.unheard
+	}
 	if s.metrics != nil {
 		s.metrics.connections(s.conns.count)
 	}
@@ -183,6 +195,7 @@ func (s *Server) openSites() error {
 			_ = s.closeTenant(context.Background(), t) // nobody used it
 			return nil, err
 		}
+		site.access = s.access
 		if c.Server.WebSocket.Enabled {
 			site.openSockets(c, sockets)
 		}
@@ -223,6 +236,10 @@ func (s *Server) Reload(ctx context.Context) error {
 	return s.pools.reload(ctx)
 }
 
+// ReopenLogs opens the file of the access log anew; call it when the file was
+// renamed.
+func (s *Server) ReopenLogs() { s.access.reopen() }
+
 // Run serves until ctx ends, then stops gracefully: no new connections, idle ones
 // closed, requests in flight answered, sockets closed with 1001 and their
 // disconnect events run, workers ended. What is not done when the configured time
@@ -235,6 +252,9 @@ func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 		s.probeRings()
 	}
 	hs := newHTTPServer(s.config.Server, s, s.conns, s.proxies, s.log)
+	if s.hears {
+		hs.ConnState = s.conns.trackPleas
+	}
 	ended := make(chan error, len(endpoints))
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -248,6 +268,9 @@ func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 	if s.certs != nil {
 		hs.TLSConfig = s.certs.tcpConfig()
 		wg.Go(func() { s.certs.run(background) })
+	}
+	if s.access != nil {
+		wg.Go(func() { s.access.run(background) })
 	}
 	if rate := int64(s.config.Server.Limits.MinDataRate); rate > 0 {
 		wg.Go(func() { s.conns.watchSlow(background, slowWindow(s.config.Server), rate) })

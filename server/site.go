@@ -43,6 +43,7 @@ type site struct {
 	rules         *rules // nil when there are none
 
 	metrics *metrics
+	access  *accessLog // nil when there is none
 	log     *slog.Logger
 }
 
@@ -203,6 +204,7 @@ func (s *site) openSockets(c Config, shared sharedSockets) {
 		eventWait:      time.Duration(c.PHP.WorkerBacklogWait),
 		requestTimeout: s.timeout,
 		rate:           s.rate,
+		access:         s.access,
 		noSite:         s.name == noSite,
 		subprotocols:   ws.Subprotocols,
 		allowedOrigins: ws.AllowedOrigins,

@@ -53,6 +53,8 @@ type socketOptions struct {
 	eventWait time.Duration
 	// requestTimeout limits the run of one event. Zero means no limit.
 	requestTimeout time.Duration
+	// access gets a line when a socket has ended. Nil means no log.
+	access *accessLog
 	// rate limits connect events, together with pages. Nil means no limit.
 	rate *bucket
 
@@ -99,7 +101,8 @@ type socket struct {
 	script    string // pinned at the upgrade
 	requestID string
 	vars      phpbridge.Vars
-	seat      seat // its place among the connections
+	seat      seat   // its place among the connections
+	entry     *entry // of its end in the access log; nil when there is none
 }
 
 // newSockets returns the WebSocket side of a site; shutdown and wait end it.
@@ -146,6 +149,11 @@ func (s *sockets) upgrade(w *response, r *http.Request, vars phpbridge.Vars, req
 		s.done()
 		return
 	}
+	if s.access != nil {
+		e := requestEntry(r)
+		e.id, e.site = requestID, s.site
+		c.entry = e.kept()
+	}
 	s.log.Debug("socket established", "site", s.site, "connection", c.id.String(), "addr", peerOf(r).addr)
 	c.conn.Start(c)
 }
@@ -158,6 +166,10 @@ func (c *socket) Closed(closed websocket.Closed) {
 	s := c.site
 	s.leave(c)
 	s.metrics.closed(closed)
+	if c.entry != nil {
+		c.entry.at, c.entry.socket = time.Now(), &closed
+		s.access.add(c.entry)
+	}
 	s.log.Debug("socket closed", "site", s.site, "connection", c.id.String(),
 		"code", closed.Code, "cause", string(closed.Cause), "duration", closed.Duration)
 	s.ends.do(func() {

@@ -135,7 +135,7 @@ func (k *checks) server(c Config) {
 	k.response("server.response", s.Response)
 	k.static("server.static", s.Static)
 	k.sendfile(s.Sendfile.Roots)
-	k.oneOf("server.logging.level", s.Logging.Level, "debug", "info", "warn", "error")
+	k.logging(s.Logging)
 	if p := s.Metrics.Path; !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#% ") {
 		k.add("server.metrics.path", `%q is not a plain URL path such as "/metrics"`, p)
 	}

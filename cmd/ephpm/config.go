@@ -221,6 +221,9 @@ func (l *loader) resolve(dir string) {
 	if c.Server.ControlSocket != server.ControlAuto {
 		paths = append(paths, &c.Server.ControlSocket)
 	}
+	if c.Server.Logging.Access != server.AccessStdout {
+		paths = append(paths, &c.Server.Logging.Access)
+	}
 	for _, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)

@@ -11,7 +11,6 @@ var plannedKeys = map[string]string{
 	"server.response.compression_streaming": "remove the key; what a script flushes reaches the client at once",
 	"server.php_etag_cache":                 "remove the table",
 	"server.file_cache":                     "remove the table; the kernel caches files",
-	"server.logging.access":                 "remove the key",
 	"server.diagnostics":                    "remove the table; [server.metrics] has counters",
 	"server.run_as_user":                    "start ephpm as that user",
 	"server.run_as_group":                   "start ephpm as that group",

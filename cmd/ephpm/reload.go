@@ -34,11 +34,11 @@ func reload(args, environ []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// catchHangUp keeps SIGHUP from ending the process, from now on: ephpm reload may
-// come while the server starts or stops.
-func catchHangUp() <-chan os.Signal {
+// catch keeps a signal from ending the process, from now on: it may come while the
+// server starts or stops.
+func catch(s os.Signal) <-chan os.Signal {
 	signals := make(chan os.Signal, 1) // one that waits is enough
-	signal.Notify(signals, syscall.SIGHUP)
+	signal.Notify(signals, s)
 	return signals
 }
 
@@ -51,6 +51,18 @@ func reloadOnHangUp(ctx context.Context, signals <-chan os.Signal, s *server.Ser
 			if err := s.Reload(ctx); err != nil {
 				log.Error("not reloaded, all stays as it was", "err", err)
 			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reopenOnSignal opens the log files anew at each signal until ctx ends.
+func reopenOnSignal(ctx context.Context, signals <-chan os.Signal, s *server.Server) {
+	for {
+		select {
+		case <-signals:
+			s.ReopenLogs()
 		case <-ctx.Done():
 			return
 		}

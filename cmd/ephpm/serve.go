@@ -35,7 +35,7 @@ func serve(args, environ []string, stderr io.Writer) int {
 // runServer runs what serves with a context that signals end, and returns the exit
 // status.
 func runServer(c server.Config, notes []string, stderr io.Writer, run func(ctx context.Context, log *slog.Logger) error) int {
-	log, err := newLog(stderr, c.Server.Logging.Level)
+	log, err := newLog(stderr, c.Server.Logging)
 	if err != nil {
 		return fail(stderr, err)
 	}
@@ -59,7 +59,8 @@ func runServer(c server.Config, notes []string, stderr io.Writer, run func(ctx c
 // serveUntil runs the server until ctx ends. announce is called when clients can
 // connect.
 func serveUntil(ctx context.Context, c server.Config, log *slog.Logger, announce func(*server.Server)) error {
-	signals := catchHangUp()
+	signals := catch(syscall.SIGHUP)
+	logSignals := catch(syscall.SIGUSR1)
 	s, err := server.New(c, log)
 	if err != nil {
 		return err
@@ -69,6 +70,7 @@ func serveUntil(ctx context.Context, c server.Config, log *slog.Logger, announce
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { reloadOnHangUp(ctx, signals, s, log) })
+	wg.Go(func() { reopenOnSignal(ctx, logSignals, s) })
 	if c.Server.PIDFile != "" {
 		remove, err := writePID(c.Server.PIDFile)
 		if err != nil {
@@ -80,13 +82,18 @@ func serveUntil(ctx context.Context, c server.Config, log *slog.Logger, announce
 	return s.Run(ctx)
 }
 
-// newLog returns the logger that everything gets. The level was checked.
-func newLog(w io.Writer, level string) (*slog.Logger, error) {
+// newLog returns the logger that everything gets. The configuration was checked.
+func newLog(w io.Writer, c server.LoggingConfig) (*slog.Logger, error) {
+	var o slog.HandlerOptions
 	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
+	if err := l.UnmarshalText([]byte(c.Level)); err != nil {
 		return nil, err
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+	o.Level = l
+	if c.Format == server.LogJSON {
+		return slog.New(slog.NewJSONHandler(w, &o)), nil
+	}
+	return slog.New(slog.NewTextHandler(w, &o)), nil
 }
 
 // untilSignal returns a context that the first SIGINT or SIGTERM ends, for a

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"syscall"
 	"testing"
+
+	"ephpm/server"
 )
 
 func sendTERM(t *testing.T) {
@@ -43,7 +45,7 @@ func TestStopEndsTheContextWithoutASignal(t *testing.T) {
 
 func TestLogLevelIsTheConfigured(t *testing.T) {
 	for _, level := range []string{"debug", "info", "warn", "error"} {
-		log, err := newLog(t.Output(), level)
+		log, err := newLog(t.Output(), server.LoggingConfig{Level: level})
 		if err != nil {
 			t.Fatal(err)
 		}
