@@ -268,3 +268,29 @@ func TestLogInJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestAScriptThatFloodsStderrDoesNotFloodTheLog(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML:  "[server.logging]\nstderr_rate = 5\n[php]\nworkers = 1\n",
+		Files: map[string]string{"flood.php": `<?php $e = fopen('php://stderr', 'w'); for ($i = 0; $i < 20000; $i++) fwrite($e, "line $i\n"); echo "done";`},
+	})
+	if _, body := a.get("/flood.php"); body != "done" {
+		t.Errorf("%q", body)
+	}
+	a.waitLine(`msg="PHP stderr"`, `text="line 49"`)
+	// The rest is told with the next line that may come, a second later.
+	err := eventually(func() error {
+		a.get("/flood.php")
+		if n := a.countLines(`level=WARN msg="PHP stderr, lines left out"`, `lines=[1-9][0-9]{3,}`); n == 0 {
+			return errors.New("what was left out is not told")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if n := a.countLines(`msg="PHP stderr"`); n > 500 {
+		t.Errorf("%d lines are in the log", n)
+	}
+}

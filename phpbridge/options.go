@@ -99,6 +99,9 @@ type Options struct {
 	// reading only; Request.Store names one. They are not closed.
 	Stores []*os.File
 
+	// StderrRate limits the lines a second that are logged of what one worker
+	// prints on stderr; ten times as many may come at once. Zero means no limit.
+	StderrRate int
 	// Log gets life cycle, crashes and what PHP logs. It must not be nil.
 	Log *slog.Logger
 }
@@ -133,8 +136,8 @@ func (o Options) checked() (Options, error) {
 		return o, fmt.Errorf("phpbridge: Reserve is %d, 0 to %d are possible", o.Reserve, MaxReserve)
 	case o.WorkerMaxMemory < 0 || o.Grace < 0 || o.SlowRequest < 0:
 		return o, errors.New("phpbridge: WorkerMaxMemory, Grace and SlowRequest cannot be negative")
-	case o.MaxRequests < 0 || o.Backlog < 0:
-		return o, errors.New("phpbridge: MaxRequests and Backlog cannot be negative")
+	case o.MaxRequests < 0 || o.Backlog < 0 || o.StderrRate < 0:
+		return o, errors.New("phpbridge: MaxRequests, Backlog and StderrRate cannot be negative")
 	}
 	for name, value := range o.Env {
 		if name == "" || strings.ContainsAny(name, "=\n\x00") || strings.Contains(value, "\x00") {

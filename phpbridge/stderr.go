@@ -75,8 +75,17 @@ func readLines(r io.Reader, line func(string)) {
 
 // stderrLine logs what the worker in a slot prints on stderr, with the request
 // it runs or ran last: the line may be read a little later than it was written.
+// What is over the limit is told by a line in its place, with the next that is not.
 func (p *Pool) stderrLine(slot int) func(string) {
+	limit := lineLimit{rate: p.options.StderrRate}
 	return func(text string) {
+		ok, leftOut := limit.pass(time.Now())
+		if !ok {
+			return
+		}
+		if leftOut > 0 {
+			p.log.Warn("PHP stderr, lines left out", "lines", leftOut, "slot", slot)
+		}
 		attributes := []any{"text", text}
 		s := &p.memory.slots[slot]
 		n := int(atomic.LoadUint32(u32(&s.job))) - 1

@@ -78,6 +78,7 @@ func poolOptions(c Config, have machine, log *slog.Logger) phpbridge.Options {
 		Extensions:       c.PHP.Extensions,
 		DisableFunctions: disabledFunctions(c.Server.Security),
 		SAPIName:         c.PHP.SAPIName,
+		StderrRate:       c.Server.Logging.StderrRate,
 		Log:              log,
 	}
 }
