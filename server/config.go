@@ -104,6 +104,7 @@ type ServerConfig struct {
 	Sendfile  SendfileConfig  `toml:"sendfile"`
 	Metrics   MetricsConfig   `toml:"metrics"`
 	Logging   LoggingConfig   `toml:"logging"`
+	Admin     AdminConfig     `toml:"admin"`
 	Limits    LimitsConfig    `toml:"limits"`
 	Security  SecurityConfig  `toml:"security"`
 	WebSocket WebSocketConfig `toml:"websocket"`

@@ -117,6 +117,8 @@ func TestValidateNamesTheKey(t *testing.T) {
 			c.Sites[0].Timeouts.Request = new(Duration(-1))
 		}},
 		{"server.metrics.path", "/metrics", func(c *Config) { c.Server.Metrics.Path = "metrics" }},
+		{"server.admin.listen", "address", func(c *Config) { c.Server.Admin.Listen = "9090" }},
+		{"server.admin.pprof", "needs listen", func(c *Config) { c.Server.Admin.Pprof = true }},
 		{"server.logging.format", "text, json", func(c *Config) { c.Server.Logging.Format = "xml" }},
 		{"server.logging.access_format", "common, combined, json", func(c *Config) { c.Server.Logging.AccessFormat = "apache" }},
 		{"server.logging.access", "directory", func(c *Config) { c.Server.Logging.Access = t.TempDir() }},

@@ -173,14 +173,10 @@ func (s *Server) siteOf(r *http.Request) (found *site, status int) {
 func (s *Server) own(w *response, r *http.Request, path string) (handler, bool) {
 	switch path {
 	case "/_ephpm/health":
-		sendJSON(w, http.StatusOK, `{"status":"ok"}`)
+		s.health(w)
 		return handlerHealth, true
 	case "/_ephpm/ready":
-		if s.stopping.Load() {
-			sendJSON(w, http.StatusServiceUnavailable, `{"status":"stopping"}`)
-		} else {
-			sendJSON(w, http.StatusOK, `{"status":"ready"}`)
-		}
+		s.ready(w)
 		return handlerHealth, true
 	case s.metricsPath:
 		s.metrics.endpoint.ServeHTTP(w, r)
@@ -189,7 +185,19 @@ func (s *Server) own(w *response, r *http.Request, path string) (handler, bool) 
 	return 0, false
 }
 
-func sendJSON(w *response, status int, text string) {
+// health says that the process is there.
+func (s *Server) health(w http.ResponseWriter) { sendJSON(w, http.StatusOK, `{"status":"ok"}`) }
+
+// ready says whether new requests are welcome.
+func (s *Server) ready(w http.ResponseWriter) {
+	if s.stopping.Load() {
+		sendJSON(w, http.StatusServiceUnavailable, `{"status":"stopping"}`)
+	} else {
+		sendJSON(w, http.StatusOK, `{"status":"ready"}`)
+	}
+}
+
+func sendJSON(w http.ResponseWriter, status int, text string) {
 	w.Header()["Content-Type"] = typeJSON
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

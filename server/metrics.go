@@ -79,9 +79,24 @@ type metrics struct {
 	ran, queued  prometheus.Histogram
 }
 
+// expected are the series of requests that are there from the start, at 0: what is
+// likely to occur. A counter that begins with 1 is no increase to who computes
+// rates. Others come when they occur.
+var expected = []struct {
+	by       handler
+	methods  []string
+	statuses []int
+}{
+	{handlerPHP, methodNames[:], []int{200, 201, 204, 301, 302, 303, 304, 400, 401, 403, 404, 422, 500, 502, 503, 504}},
+	{handlerError, methodNames[:], []int{400, 403, 404, 408, 413, 429, 431, 500, 503}},
+	{handlerStatic, []string{"GET", "HEAD"}, []int{200, 206, 301, 304, 404, 416}},
+	{handlerWebSocket, []string{"GET"}, []int{101, 400, 401, 403, 404, 429, 500, 503, 504}},
+	{handlerHealth, []string{"GET", "HEAD"}, []int{200, 503}},
+	{handlerMetrics, []string{"GET", "HEAD"}, []int{200}},
+}
+
 // A series is what one method and handler count into. It is resolved when first
-// used, so that the endpoint lists only what occurred and the hot path looks
-// nothing up.
+// used, so that the hot path looks nothing up.
 type series struct {
 	duration atomic.Pointer[prometheus.Observer]
 	status   [64]atomic.Pointer[prometheus.Counter] // by index in statuses
@@ -150,6 +165,14 @@ func newMetrics(log *slog.Logger) *metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	for _, e := range expected {
+		for _, method := range e.methods {
+			m.duration.WithLabelValues(method, handlerNames[e.by])
+			for _, status := range e.statuses {
+				m.requests.WithLabelValues(method, strconv.Itoa(status), handlerNames[e.by])
+			}
+		}
+	}
 	m.endpoint = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError),
 	})
@@ -263,6 +286,18 @@ func (m *metrics) badProxyHeader() {
 	if m != nil {
 		m.badHeaders.Inc()
 	}
+}
+
+// accessLog counts what the access log loses.
+func (m *metrics) accessLog(a *accessLog) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "ephpm_access_log_dropped_total", Help: "Lines of the access log that the disk did not take.",
+	}, func() float64 {
+		if a == nil {
+			return 0
+		}
+		return float64(a.dropped.Load())
+	}))
 }
 
 // connections shows how many there are.

@@ -32,6 +32,12 @@ func TestMetricsCountWhatWasAnswered(t *testing.T) {
 		`ephpm_php_executions_total{status="error"} 0`,
 		`ephpm_php_execution_duration_seconds_count 4`,
 		`ephpm_build_info{`,
+		`ephpm_http_requests_total{handler="php",method="POST",status="504"} 0`, // it never occurred
+		`ephpm_http_requests_total{handler="websocket",method="GET",status="101"} 0`,
+		`ephpm_http_request_duration_seconds_count{handler="static",method="HEAD"} 0`,
+		`ephpm_rate_limited_total 0`,
+		`ephpm_http_connections_refused_total{reason="ip_full"} 0`,
+		`ephpm_access_log_dropped_total 0`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the metrics lack %s", want)

@@ -39,6 +39,7 @@ type Server struct {
 	ids         *ids
 	proxies     proxies // who may name the client of a request
 	conns       *connections
+	admin       *admin          // nil when there is none
 	access      *accessLog      // nil when there is none
 	hears       bool            // conns tell of requests that net/http does not pass on
 	rates       *buckets        // of clients; nil when they have none
@@ -75,6 +76,13 @@ func New(c Config, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	undo = append(undo, func() { _ = udp.close() }) // nothing was read from them
+	admin, err := listenAdmin(c.Server.Admin)
+	if err != nil {
+		return nil, err
+	}
+	if admin != nil {
+		undo = append(undo, func() { _ = admin.Close() }) // nobody was served
+	}
 	s, err := newWithPHP(c, log)
 	if err != nil {
 		return nil, err
@@ -90,6 +98,7 @@ func New(c Config, log *slog.Logger) (*Server, error) {
 	if t := c.Server.TLS; t.RedirectHTTP {
 		s.redirect = newTLSRedirect(cmp.Or(t.RedirectPort, listenPort(endpoints, true)))
 	}
+	s.openAdmin(admin)
 	s.openControl()
 	s.openRedis(redis)
 	undo = nil
@@ -154,6 +163,7 @@ func newServerWith(c Config, p *pools, stores *stores, log *slog.Logger) (*Serve
 	}
 	if s.metrics != nil {
 		s.metrics.connections(s.conns.count)
+		s.metrics.accessLog(s.access)
 	}
 	s.rates = newBuckets(c.Server.Limits.PerIPRate, c.Server.Limits.PerIPBurst)
 	s.shared = p.shared
@@ -285,6 +295,10 @@ func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 		e.Listener = s.guard(e.Listener)
 		s.log.Info(e.String()+" listening", "addr", e.Addr().String())
 		wg.Go(func() { ended <- e.serve(hs) }) // until stop
+	}
+	if s.admin != nil {
+		s.log.Info("admin listening", "addr", s.admin.listener.Addr().String())
+		wg.Go(func() { s.admin.serve(background) })
 	}
 	if s.http3 != nil {
 		s.http3.serve() // until stop

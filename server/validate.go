@@ -136,6 +136,7 @@ func (k *checks) server(c Config) {
 	k.static("server.static", s.Static)
 	k.sendfile(s.Sendfile.Roots)
 	k.logging(s.Logging)
+	k.admin(s.Admin)
 	if p := s.Metrics.Path; !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#% ") {
 		k.add("server.metrics.path", `%q is not a plain URL path such as "/metrics"`, p)
 	}
