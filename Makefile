@@ -47,6 +47,8 @@ soak: setup-test ## a thousand workers killed under load
 bench: setup-bench build ## against nginx + php-fpm, nginx for files, and Redis; flags in BENCHFLAGS
 	go run ./bench $(BENCHFLAGS)
 	go run ./bench -files $(BENCHFLAGS)
+	go run ./bench -redis $(BENCHFLAGS)
+	go run ./bench -store $(BENCHFLAGS)
 
 bench-tls: setup-bench build ## handshakes, HTTP/2 and idle connections beside nginx's; flags in BENCHFLAGS
 	go run ./bench -tls $(BENCHFLAGS)

@@ -3,6 +3,7 @@
 //
 //	go run ./bench          the comparison
 //	go run ./bench -leak    memory over many requests
+//	go run ./bench -store   the ephpm_kv functions beside APCu and phpredis
 //	go run ./bench -redis   the key-value store beside Debian's Redis
 //	go run ./bench -worker  what a worker costs: its memory, its replacement
 //	go run ./bench -sockets what WebSockets cost, beside a bare Go server
@@ -44,6 +45,7 @@ type options struct {
 	scripts  []string
 	leak     bool
 	redis    bool
+	store    bool
 	worker   bool
 	sockets  bool
 	tls      bool
@@ -70,6 +72,7 @@ func parseOptions() (options, error) {
 	flag.BoolVar(&o.http3, "http3", false, "measure HTTP/3 instead")
 	flag.StringVar(&o.parts, "parts", "", "of -sockets, only these: memory,opening,broadcast,echo,deaf,share")
 	flag.IntVar(&o.crowd, "crowd", 15_000, "most sockets of -sockets")
+	flag.BoolVar(&o.store, "store", false, "compare the ephpm_kv functions with APCu and phpredis instead")
 	flag.BoolVar(&o.redis, "redis", false, "compare the key-value store with Redis instead")
 	flag.IntVar(&o.requests, "requests", 100_000, "requests of -leak")
 	flag.Parse()
@@ -120,7 +123,10 @@ func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	needed := []string{"wrk", o.binary}
-	if o.redis {
+	switch {
+	case o.store:
+		needed = []string{"redis-server", o.binary}
+	case o.redis:
 		needed = []string{"redis-server", "redis-benchmark", o.binary}
 	}
 	for _, name := range needed {
@@ -147,6 +153,9 @@ func run() error {
 	}
 	if o.redis {
 		return compareRedis(ctx, dir, o)
+	}
+	if o.store {
+		return compareStore(ctx, dir, o)
 	}
 	if o.leak {
 		return measureLeak(ctx, dir, o)

@@ -33,7 +33,8 @@ redis=(
 )
 test=("${run[@]}" "${apps[@]}" "${redis[@]}" "php$php-cli" curl nghttp2-client ngtcp2-client chromium strace)
 lint=("${build[@]}" clang-format)
-bench=("${run[@]}" nginx-light "php$php-fpm" wrk redis-server redis-tools nghttp2-client)
+bench=("${run[@]}" nginx-light "php$php-fpm" wrk redis-server redis-tools nghttp2-client
+	"php$php-apcu" "php$php-redis")
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then

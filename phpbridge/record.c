@@ -66,7 +66,7 @@ static zend_string *whole_answer(struct ephpm_work *w, size_t n)
 		}
 		send_header(EPHPM_REC_MORE, 0);
 		ephpm_record_notify();
-		n = ephpm_work_answer(w);
+		n = ephpm_work_answer(&ephpm_worker.shared, w);
 	}
 }
 
@@ -86,7 +86,7 @@ bool ephpm_record_call(struct ephpm_call *c, uint16_t function, const uint8_t **
 		ephpm_work_write(&ephpm_worker.shared, w, ZSTR_VAL(c->values.s), ZSTR_LEN(c->values.s));
 	}
 	ephpm_record_notify();
-	*len = ephpm_work_answer(w);
+	*len = ephpm_work_answer(&ephpm_worker.shared, w);
 	*answer = w->answer;
 	if (w->job->more) {
 		c->whole = whole_answer(w, *len);

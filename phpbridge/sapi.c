@@ -92,7 +92,7 @@ static bool more_body(struct ephpm_work *w)
 	}
 	ephpm_record_send(EPHPM_REC_READ, NULL, 0);
 	ephpm_record_notify();
-	w->body_here = ephpm_work_answer(w);
+	w->body_here = ephpm_work_answer(&ephpm_worker.shared, w);
 	w->body_taken = 0;
 	w->body_ahead = w->body_here ? w->body_ahead - w->body_here : 0;
 	return w->body_here > 0;

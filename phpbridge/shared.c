@@ -289,8 +289,29 @@ void ephpm_work_write(struct ephpm_shared *s, struct ephpm_work *w, const void *
 	}
 }
 
-uint32_t ephpm_work_answer(struct ephpm_work *w)
+static void relax(void)
 {
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* Looks out for the answer for about as long as falling asleep and being woken
+ * take, if there is another processor for the front. */
+static void look_for_answer(const struct ephpm_shared *s, const struct ephpm_work *w)
+{
+	if (s->pool->patience_ns) {
+		for (int i = 0; i < EPHPM_ANSWER_LOOKS && load(&w->job->answers) == w->answers; i++) {
+			relax();
+		}
+	}
+}
+
+uint32_t ephpm_work_answer(const struct ephpm_shared *s, struct ephpm_work *w)
+{
+	look_for_answer(s, w);
 	while (load(&w->job->answers) == w->answers) {
 		uint32_t seen = load(&w->job->bell);
 		store(&w->job->worker_waits, 1);

@@ -52,7 +52,7 @@ void ephpm_work_publish(struct ephpm_work *w);
 void ephpm_work_notify(struct ephpm_shared *s, struct ephpm_work *w);
 
 /* Waits for the front's next answer and returns its length. */
-uint32_t ephpm_work_answer(struct ephpm_work *w);
+uint32_t ephpm_work_answer(const struct ephpm_shared *s, struct ephpm_work *w);
 
 /* True if the client has gone. */
 bool ephpm_work_aborted(const struct ephpm_work *w);

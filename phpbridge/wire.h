@@ -41,6 +41,9 @@
 #define EPHPM_PATIENCE_NS 400000
 #define EPHPM_PATIENCE_AFTER 4
 
+/* How often a worker looks for an answer before it sleeps. */
+#define EPHPM_ANSWER_LOOKS 300
+
 /* The areas of a job, in bytes. */
 #define EPHPM_REQUEST_SIZE (256 * 1024)
 #define EPHPM_RESPONSE_SIZE (128 * 1024) /* a ring: a power of two */
