@@ -51,6 +51,7 @@ func TestSocketMetricsAreThereFromTheStart(t *testing.T) {
 	for _, series := range []string{
 		"ephpm_ws_connections_total", "ephpm_ws_connections_active",
 		`ephpm_ws_connections_rejected_total{reason="server_full"}`, `ephpm_ws_connections_rejected_total{reason="site_full"}`,
+		`ephpm_ws_connections_rejected_total{reason="ip_full"}`, "ephpm_ws_message_rate_exceeded_total",
 		`ephpm_ws_handshake_rejected_total{reason="handshake"}`, `ephpm_ws_handshake_rejected_total{reason="transport"}`,
 		`ephpm_ws_handshake_rejected_total{reason="capacity"}`, `ephpm_ws_handshake_rejected_total{reason="origin"}`,
 		`ephpm_ws_handshake_rejected_total{reason="entrypoint"}`, `ephpm_ws_handshake_rejected_total{reason="shutdown"}`,

@@ -176,6 +176,15 @@ type WebSocketConfig struct {
 	// MaxConnectionsPerSite limits the sockets of one site; one more is
 	// answered with 503. Zero means no limit of its own.
 	MaxConnectionsPerSite int `toml:"max_connections_per_site"`
+	// MaxConnectionsPerIP limits the sockets of one client address, or of one /64
+	// of IPv6, on all sites together; one more is answered with 503. Trusted
+	// proxies are exempt, their clients are not. Zero means no limit.
+	MaxConnectionsPerIP int `toml:"max_connections_per_ip"`
+	// MaxMessagesPerSec limits the messages of one socket; one more closes it
+	// with 1008. Zero means no limit.
+	MaxMessagesPerSec Rate `toml:"max_messages_per_sec"`
+	// MessageBurst is how many may come at once. It must be at least 1.
+	MessageBurst int `toml:"message_burst"`
 	// MaxMessageSize limits a message in bytes, both ways: a longer one from
 	// the client closes the socket with 1009, a longer one from PHP is not sent
 	// and the call returns false. Zero means no limit.
@@ -332,6 +341,7 @@ func DefaultConfig() Config {
 			WebSocket: WebSocketConfig{
 				Enabled:        true,
 				MaxConnections: 10000,
+				MessageBurst:   50,
 				MaxMessageSize: 1 << 20,
 				MaxFrameSize:   1 << 20,
 				SendQueue:      64,

@@ -132,6 +132,7 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"server.security.trusted_proxies", "10.0.0.0/33", func(c *Config) { c.Server.Security.TrustedProxies = []string{"10.0.0.0/33"} }},
 		{"server.security.proxy_headers", "any, x-forwarded", func(c *Config) { c.Server.Security.ProxyHeaders = "all" }},
 		{"server.websocket.max_connections", "less than 0", func(c *Config) { c.Server.WebSocket.MaxConnections = -1 }},
+		{"server.websocket.message_burst", "at least 1", func(c *Config) { c.Server.WebSocket.MessageBurst = 0 }},
 		{"server.websocket.send_queue", "at least 1", func(c *Config) { c.Server.WebSocket.SendQueue = 0 }},
 		{"server.websocket.send_wait_ms", "less than 0", func(c *Config) { c.Server.WebSocket.SendWait = -1 }},
 		{"server.websocket.subprotocols", "a,b", func(c *Config) { c.Server.WebSocket.Subprotocols = []string{"a,b"} }},
@@ -258,6 +259,7 @@ func TestWarningsNameTheKey(t *testing.T) {
 		"server.websocket.ping_interval_secs: 2m0s is not less": func(ws *WebSocketConfig) { ws.PingInterval = ws.IdleTimeout },
 		"server.websocket.ping_interval_secs: 0 with idle":      func(ws *WebSocketConfig) { ws.PingInterval = 0 },
 		"server.websocket.max_connections_per_site: 20000 is":   func(ws *WebSocketConfig) { ws.MaxConnectionsPerSite = 20000 },
+		"server.websocket.max_connections_per_ip: 20000 is":     func(ws *WebSocketConfig) { ws.MaxConnectionsPerIP = 20000 },
 	} {
 		c := DefaultConfig()
 		change(&c.Server.WebSocket)

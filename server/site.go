@@ -161,10 +161,11 @@ type sharedSockets struct {
 	loop     *websocket.Loop
 	calm     *calm
 	contexts *websocket.Contexts
+	clients  *clients
 }
 
 func newSharedSockets(c WebSocketConfig, loop *websocket.Loop, r prometheus.Registerer) sharedSockets {
-	return sharedSockets{newSocketMetrics(r), new(atomic.Int64), loop, newCalm(), websocket.NewContexts(int64(c.CompressionMemory))}
+	return sharedSockets{newSocketMetrics(r), new(atomic.Int64), loop, newCalm(), websocket.NewContexts(int64(c.CompressionMemory)), newClients(c.MaxConnectionsPerIP)}
 }
 
 // openSockets gives the site its sockets.
@@ -184,6 +185,8 @@ func (s *site) openSockets(c Config, shared sharedSockets) {
 		calm:        shared.calm,
 		maxOpen:     ws.MaxConnections,
 		maxSite:     ws.MaxConnectionsPerSite,
+		clients:     shared.clients,
+		messages:    newMessagePace(ws.MaxMessagesPerSec, ws.MessageBurst),
 		maxMessage:  int64(ws.MaxMessageSize),
 		conn: websocket.Options{
 			MaxMessageSize: int64(ws.MaxMessageSize),

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,10 @@ type socketOptions struct {
 
 	// maxOpen limits open, maxSite the sockets of this site. Zero means no limit.
 	maxOpen, maxSite int
+	// clients limits the sockets of one address. Nil means no limit.
+	clients *clients
+	// messages limits what one socket may send. Nil means no limit.
+	messages *messagePace
 	// maxMessage limits a payload that PHP sends, in bytes. Zero means no limit.
 	maxMessage int64
 	// conn bounds each connection. Its Stats are set by newSockets.
@@ -92,8 +97,8 @@ type sockets struct {
 // together from having a goroutine each.
 const disconnects = 128
 
-// A socket is one connection and what its events repeat. It never changes
-// once it is accepted.
+// A socket is one connection and what its events repeat. But for traffic it never
+// changes once it is accepted.
 type socket struct {
 	site      *sockets
 	id        registry.ID
@@ -101,8 +106,10 @@ type socket struct {
 	script    string // pinned at the upgrade
 	requestID string
 	vars      phpbridge.Vars
-	seat      seat   // its place among the connections
-	entry     *entry // of its end in the access log; nil when there is none
+	seat      seat       // its place among the connections
+	client    netip.Addr // whom clients counts; not valid: nobody
+	traffic   traffic    // owned by Message
+	entry     *entry     // of its end in the access log; nil when there is none
 }
 
 // newSockets returns the WebSocket side of a site; shutdown and wait end it.
@@ -136,7 +143,7 @@ func (s *sockets) upgrade(w *response, r *http.Request, vars phpbridge.Vars, req
 		s.refuse(w, r, &refusal{status: http.StatusTooManyRequests, reason: refusedRate, text: http.StatusText(http.StatusTooManyRequests)})
 		return
 	}
-	c, no := s.admit(script, requestID)
+	c, no := s.admit(script, requestID, peerOf(r))
 	if no != nil {
 		s.refuse(w, r, no)
 		return
@@ -159,7 +166,30 @@ func (s *sockets) upgrade(w *response, r *http.Request, vars phpbridge.Vars, req
 }
 
 // Message runs the message event, for websocket.Conn.
-func (c *socket) Message(m websocket.Message) error { return c.site.message(c.site.life, c, m) }
+func (c *socket) Message(m websocket.Message) error {
+	s := c.site
+	if !s.messages.admits(&c.traffic) {
+		if c.conn.Closing() {
+			return nil
+		}
+		s.metrics.overRate.Inc()
+		s.log.Info("message rate over the limit, closing", "site", s.site, "connection", c.id.String(), "addr", c.addr())
+		c.conn.Close(websocket.CodePolicy, "too many messages", websocket.CauseLimit)
+		return nil
+	}
+	defer s.messages.handled(&c.traffic)
+	return s.message(s.life, c, m)
+}
+
+// addr is the client's address, for logs.
+func (c *socket) addr() string {
+	for name, value := range c.vars.All() {
+		if name == "REMOTE_ADDR" {
+			return value
+		}
+	}
+	return ""
+}
 
 // Closed has the disconnect event run, for websocket.Conn. wait waits for it.
 func (c *socket) Closed(closed websocket.Closed) {
@@ -226,15 +256,21 @@ func (s *sockets) check(w *response, r *http.Request) (script string, body []byt
 
 // admit registers a new connection, so that connect can subscribe it and others
 // can reach it. leave undoes it.
-func (s *sockets) admit(script, requestID string) (*socket, *refusal) {
+func (s *sockets) admit(script, requestID string, p *peer) (*socket, *refusal) {
+	client, ok := s.clients.enter(p)
+	if !ok {
+		return nil, unavailable(refusedCapacity, "websocket connection limit reached for this address", fullIP)
+	}
 	if n := s.open.Add(1); s.maxOpen > 0 && n > int64(s.maxOpen) {
 		s.open.Add(-1)
-		return nil, unavailable(refusedCapacity, "websocket connection limit reached", "server_full")
+		s.clients.leave(client)
+		return nil, unavailable(refusedCapacity, "websocket connection limit reached", fullServer)
 	}
-	c := &socket{site: s, conn: s.loop.New(&s.conn), script: script, requestID: requestID}
+	c := &socket{site: s, conn: s.loop.New(&s.conn), script: script, requestID: requestID, client: client}
 	no := s.register(c)
 	if no != nil {
 		s.open.Add(-1)
+		s.clients.leave(client)
 		return nil, no
 	}
 	s.calm.move()
@@ -266,6 +302,7 @@ func (s *sockets) register(c *socket) *refusal {
 func (s *sockets) leave(c *socket) {
 	s.members.Remove(c.id)
 	c.seat.stand()
+	s.clients.leave(c.client)
 	s.calm.move()
 	s.open.Add(-1)
 	s.metrics.active.Add(-1)

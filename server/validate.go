@@ -68,6 +68,10 @@ func (c Config) Warnings() []string {
 		warn("server.websocket.max_connections_per_site",
 			"%d is more than max_connections (%d) and has no effect", ws.MaxConnectionsPerSite, ws.MaxConnections)
 	}
+	if ws.MaxConnections > 0 && ws.MaxConnectionsPerIP > ws.MaxConnections {
+		warn("server.websocket.max_connections_per_ip",
+			"%d is more than max_connections (%d) and has no effect", ws.MaxConnectionsPerIP, ws.MaxConnections)
+	}
 	return lines
 }
 
@@ -235,6 +239,9 @@ func (k *checks) webSocket(s ServerConfig) {
 	k.websocketFiles("server.websocket_files", s)
 	if ws.SendQueue == 0 {
 		k.add("server.websocket.send_queue", "must be at least 1")
+	}
+	if ws.MessageBurst == 0 {
+		k.add("server.websocket.message_burst", "must be at least 1; max_messages_per_sec = 0 is no limit")
 	}
 	for _, name := range ws.Subprotocols {
 		if !token.MatchString(name) {

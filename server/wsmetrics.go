@@ -45,7 +45,7 @@ type socketMetrics struct {
 	active atomic.Int64
 
 	admitted      prometheus.Counter
-	full          *prometheus.CounterVec // reason: server_full, site_full
+	full          *prometheus.CounterVec // reason: server_full, site_full, ip_full
 	handshake     *prometheus.CounterVec // reason: one of the refused constants
 	connectNo     prometheus.Counter
 	events        *prometheus.CounterVec
@@ -55,6 +55,7 @@ type socketMetrics struct {
 	queued        prometheus.Counter
 	rejected      *prometheus.CounterVec // reason: too_large, invalid_utf8
 	overflow      prometheus.Counter
+	overRate      prometheus.Counter
 	causes        *prometheus.CounterVec
 	codes         *prometheus.CounterVec
 }
@@ -74,7 +75,7 @@ func newSocketMetrics(r prometheus.Registerer) *socketMetrics {
 	events := []string{eventConnect, eventMessage, eventDisconnect}
 	m := &socketMetrics{
 		admitted:  counter("connections_total", "WebSockets admitted, before the connect event decided."),
-		full:      vector("connections_rejected_total", "WebSockets refused at a limit.", "reason", "server_full", "site_full"),
+		full:      vector("connections_rejected_total", "WebSockets refused at a limit.", "reason", fullServer, "site_full", fullIP),
 		connectNo: counter("connect_rejected_total", "WebSockets that the connect event did not accept."),
 		handshake: vector("handshake_rejected_total", "WebSockets refused before PHP saw them.", "reason",
 			refusedHandshake, refusedTransport, refusedCapacity, refusedOrigin, refusedEntrypoint, refusedSite, refusedShutdown, refusedRate),
@@ -83,6 +84,7 @@ func newSocketMetrics(r prometheus.Registerer) *socketMetrics {
 		queued:        counter("frames_queued_total", "Data frames accepted into queues."),
 		rejected:      vector("frames_rejected_total", "Payloads that scripts could not send.", "reason", "too_large", "invalid_utf8"),
 		overflow:      counter("send_queue_overflow_total", "Sends refused because the queue was full."),
+		overRate:      counter("message_rate_exceeded_total", "WebSockets closed because they sent too many messages."),
 		causes:        vector("closed_total", "WebSockets closed.", "cause"),
 		codes:         vector("close_codes_total", "WebSockets closed, by the code reported to disconnect.", "code", closeCodes()...),
 		eventFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -113,7 +115,7 @@ func (m *socketMetrics) register(r prometheus.Registerer, crossSite prometheus.C
 			func() float64 { return float64(n.Load()) })
 	}
 	r.MustRegister(crossSite, m.admitted, m.full, m.handshake, m.connectNo, m.events, m.eventFailures, m.eventTime,
-		m.eventTimeouts, m.queued, m.rejected, m.overflow, m.causes, m.codes,
+		m.eventTimeouts, m.queued, m.rejected, m.overflow, m.overRate, m.causes, m.codes,
 		total("frames_received_total", "Data messages received.", &m.frames.FramesIn),
 		total("frames_sent_total", "Data frames written.", &m.frames.FramesOut),
 		total("received_bytes_total", "Payload bytes of data messages received.", &m.frames.BytesIn),

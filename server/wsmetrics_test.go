@@ -12,6 +12,7 @@ func TestSocketSeriesAreThereFromTheStart(t *testing.T) {
 	for _, series := range []string{
 		"ephpm_ws_connections_total", "ephpm_ws_connections_active",
 		`ephpm_ws_connections_rejected_total{reason="server_full"}`, `ephpm_ws_connections_rejected_total{reason="site_full"}`,
+		`ephpm_ws_connections_rejected_total{reason="ip_full"}`, "ephpm_ws_message_rate_exceeded_total",
 		`ephpm_ws_handshake_rejected_total{reason="handshake"}`, `ephpm_ws_handshake_rejected_total{reason="transport"}`,
 		`ephpm_ws_handshake_rejected_total{reason="capacity"}`, "ephpm_ws_connect_rejected_total",
 		`ephpm_ws_events_total{event="connect"}`, `ephpm_ws_events_total{event="disconnect"}`,

@@ -10,6 +10,7 @@ const (
 	CodeNone        = 1005 // reported only: the peer's close frame had no code
 	CodeAbnormal    = 1006 // reported only: no close frame came
 	CodeInvalidData = 1007
+	CodePolicy      = 1008
 	CodeTooBig      = 1009
 	CodeInternal    = 1011
 	CodeTryAgain    = 1013
@@ -29,7 +30,7 @@ const (
 	CauseIdle     Cause = "idle"     // nothing came for IdleTimeout
 	CauseSlow     Cause = "slow"     // the client did not read fast enough
 	CauseTimeout  Cause = "timeout"  // a handler ran too long
-	CauseLimit    Cause = "limit"    // a message or frame was too big
+	CauseLimit    Cause = "limit"    // a message or frame was too big, or messages too many
 	CauseProtocol Cause = "protocol" // the client broke RFC 6455
 	CauseShutdown Cause = "shutdown" // the server stops
 	CauseGone     Cause = "gone"     // the connection broke
