@@ -74,7 +74,12 @@ func TestKVRefusesWhatCannotWork(t *testing.T) {
 		{`ephpm_kv_set('k', 'v', PHP_INT_MAX)`, `"ValueError: ephpm_kv_set(): the TTL is out of range"`},
 		{`ephpm_kv_set(str_repeat('k', 65536), 'v')`, `"ValueError: ephpm_kv_set(): a key may have 65535 bytes and a value 536870912"`},
 		{`ephpm_kv_lock('l', 0)`, `"ValueError: ephpm_kv_lock(): $ttl must be above 0, and $wait not below"`},
-		{`ephpm_kv_scan('', 0, 0)`, `"ValueError: ephpm_kv_scan(): Argument #3 ($limit) must be 1 to 10000, 0 given"`},
+		{`ephpm_kv_lock(str_repeat('k', 65536), 1)`, `"ValueError: ephpm_kv_lock(): a key may have 65535 bytes and a value 536870912"`},
+		{`ephpm_kv_del(...array_fill(0, 65536, 'k'))`, `"Error: ephpm_kv_del() cannot reach the server: it has more than 65535 arguments"`},
+		{`ephpm_kv_hdel('hash', ...array_fill(0, 65535, 'k'))`, `"Error: ephpm_kv_hdel() cannot reach the server: it has more than 65535 arguments"`},
+		{`ephpm_kv_set('long', str_repeat('x', 500000)); ephpm_kv_mget(array_fill(0, 65535, 'long'))`,
+			`"Exception: ephpm_kv_mget(): the values have more than 67108864 bytes together"`},
+		{`ephpm_kv_del('long'); ephpm_kv_scan('', 0, 0)`, `"ValueError: ephpm_kv_scan(): Argument #3 ($limit) must be 1 to 10000, 0 given"`},
 		{`ephpm_kv_get()`, `"ArgumentCountError: ephpm_kv_get() expects exactly 1 argument, 0 given"`},
 		{`ephpm_kv_del('a', [])`, `"TypeError: ephpm_kv_del(): Argument #2 must be of type string, array given"`},
 	} {

@@ -148,6 +148,8 @@ func redisError(err error) string {
 		return "OOM command not allowed when used memory > 'maxmemory'."
 	case errors.Is(err, ErrTooLong):
 		return "ERR string exceeds maximum allowed size"
+	case errors.Is(err, ErrReplyTooLong):
+		return "ERR the reply would be too long"
 	case errors.Is(err, ErrNotInteger):
 		return textNotInteger
 	case errors.Is(err, ErrOverflow):

@@ -46,7 +46,7 @@ func cmdHGet(c *client, args [][]byte) {
 }
 
 func cmdHMGet(c *client, args [][]byte) {
-	values, err := c.store.HMGet(args[1], args[2:]...)
+	values, err := c.store.HMGet(c.server.opts.MaxReply, args[1], args[2:]...)
 	if err != nil {
 		c.fail(err)
 		return

@@ -185,6 +185,10 @@ func cmdMGet(c *client, args [][]byte) {
 			return
 		case err != nil, !ok: // Redis has no error for a hash here
 			c.reply.null()
+		case len(b)-start > c.server.opts.MaxReply:
+			c.reply.b = c.reply.b[:start]
+			c.fail(ErrReplyTooLong)
+			return
 		default:
 			c.reply.b = b
 		}

@@ -399,3 +399,25 @@ func TestASubscriberWhoDoesNotReadIsCut(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A short command can name a long value many times.
+func TestRepliesAreBounded(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, Options{MemoryLimit: 1 << 20})
+	mustSet(t, store, "k", strings.Repeat("x", 600))
+	p := dial(t, serve(t, ServerOptions{Default: store, MaxReply: 1000}))
+	const tooLong = "-ERR the reply would be too long"
+	for _, c := range [][2]string{
+		{"mget k none", `["` + strings.Repeat("x", 600) + `" nil]`},
+		{"mget k k", tooLong},
+		{"hset h f " + strings.Repeat("y", 600), "1"},
+		{"hmget h f f", tooLong},
+		{"multi", "+OK"}, {"get k", "+QUEUED"}, {"incr n", "+QUEUED"}, {"get k", "+QUEUED"}, {"incr n", "+QUEUED"},
+		{"exec", "-ERR the commands have run, but their replies are too long"},
+		{"get n", `"2"`},
+	} {
+		if got := p.do(c[0]); got != c[1] {
+			t.Errorf("%s answers %s, want %s", c[0], got, c[1])
+		}
+	}
+}

@@ -22,6 +22,8 @@ var (
 	ErrInvalidTTL = errors.New("kv: invalid expire time")
 	// ErrTooManyLocks means that Options.MaxLocks are held or waited for.
 	ErrTooManyLocks = errors.New("kv: too many locks")
+	// ErrReplyTooLong means that the answer would be longer than the caller takes.
+	ErrReplyTooLong = errors.New("kv: the answer is too long")
 	// ErrTooManyWaiters means that Options.MaxWaiters wait for a change.
 	ErrTooManyWaiters = errors.New("kv: too many wait for a change")
 )

@@ -49,9 +49,11 @@ func (s *Store) HGet(key, field []byte) (value []byte, ok bool, err error) {
 	return append([]byte{}, have...), true, nil
 }
 
-// HMGet returns copies of many fields' values, nil where there is none.
-func (s *Store) HMGet(key []byte, fields ...[]byte) ([][]byte, error) {
+// HMGet returns copies of many fields' values, nil where there is none. When they
+// have more than limit bytes together the error is ErrReplyTooLong.
+func (s *Store) HMGet(limit int, key []byte, fields ...[]byte) ([][]byte, error) {
 	values := make([][]byte, len(fields))
+	total := 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, found, err := s.readHashLocked(key)
@@ -61,6 +63,9 @@ func (s *Store) HMGet(key []byte, fields ...[]byte) ([][]byte, error) {
 	f := s.fieldsLocked(e)
 	for i, field := range fields {
 		if have, ok := f.get(field, s.fieldHash(field)); ok {
+			if total += len(have); total > limit {
+				return nil, ErrReplyTooLong
+			}
 			values[i] = append([]byte{}, have...)
 		}
 	}

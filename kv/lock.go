@@ -38,10 +38,13 @@ func newLocker() locker {
 // Lock waits its turn for a lock, first come, first served, and returns the
 // token to unlock it with. It ends with ctx, and returns its error then. The lock
 // frees itself after ttl; zero means never. With a ctx that is done already it
-// takes a free lock and does not wait.
+// takes a free lock and does not wait. A name is as long as a key may be.
 func (s *Store) Lock(ctx context.Context, name []byte, ttl time.Duration) (Token, error) {
 	if ttl < 0 {
 		return "", ErrInvalidTTL
+	}
+	if len(name) > MaxKey {
+		return "", ErrTooLong
 	}
 	s.lockMu.Lock()
 	if s.locks.count >= s.opts.MaxLocks {

@@ -31,6 +31,9 @@ type ServerOptions struct {
 	MaxConnections int
 	// MaxInput limits one command in bytes. Zero means 1 MiB.
 	MaxInput int
+	// MaxReply limits the reply to one command or transaction in bytes: a short
+	// one can name a long value many times. Zero means MaxValue and 1 MiB.
+	MaxReply int
 	// MaxOutput limits, in bytes, the messages that wait for a subscriber who
 	// does not read; more cuts its connection. Zero means 8 MiB.
 	MaxOutput int
@@ -76,6 +79,9 @@ type ServerStats struct {
 func NewServer(o ServerOptions) *Server {
 	if o.MaxConnections == 0 {
 		o.MaxConnections = 1000
+	}
+	if o.MaxReply == 0 {
+		o.MaxReply = MaxValue + 1<<20
 	}
 	if o.MaxInput == 0 {
 		o.MaxInput = 1 << 20

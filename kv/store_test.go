@@ -68,7 +68,7 @@ func TestWrongTypeIsAnErrorOnEveryPath(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"Get":       func() error { _, _, err := s.Get(h); return err },
 		"Len":       func() error { _, err := s.Len(h); return err },
-		"MGet":      func() error { _, err := s.MGet([][]byte{str, h}); return err },
+		"MGet":      func() error { _, err := s.MGet(MaxValue, [][]byte{str, h}); return err },
 		"GetSet":    func() error { _, _, err := s.GetSet(h, x); return err },
 		"GetDel":    func() error { _, _, err := s.GetDel(h); return err },
 		"Append":    func() error { _, err := s.Append(h, x); return err },
@@ -79,7 +79,7 @@ func TestWrongTypeIsAnErrorOnEveryPath(t *testing.T) {
 		"HSet":      func() error { _, err := s.HSet(str, Pair{x, x}); return err },
 		"HSetNX":    func() error { _, err := s.HSetNX(str, x, x); return err },
 		"HGet":      func() error { _, _, err := s.HGet(str, x); return err },
-		"HMGet":     func() error { _, err := s.HMGet(str, x); return err },
+		"HMGet":     func() error { _, err := s.HMGet(MaxValue, str, x); return err },
 		"HDel":      func() error { _, err := s.HDel(str, x); return err },
 		"HGetAll":   func() error { _, err := s.HGetAll(str); return err },
 		"HLen":      func() error { _, err := s.HLen(str); return err },

@@ -50,9 +50,11 @@ func (s *Store) Len(key []byte) (int, error) {
 }
 
 // MGet returns the strings of many keys as of one moment, nil where there is
-// none. A hash among them is ErrWrongType.
-func (s *Store) MGet(keys [][]byte) ([][]byte, error) {
+// none. A hash among them is ErrWrongType. When the strings have more than limit
+// bytes together the error is ErrReplyTooLong: a caller may name one key many times.
+func (s *Store) MGet(limit int, keys [][]byte) ([][]byte, error) {
 	values := make([][]byte, len(keys))
+	total := 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, key := range keys {
@@ -66,6 +68,9 @@ func (s *Store) MGet(keys [][]byte) ([][]byte, error) {
 		var err error
 		if values[i], err = s.appendStringLocked([]byte{}, e); err != nil {
 			return nil, err
+		}
+		if total += len(values[i]); total > limit {
+			return nil, ErrReplyTooLong
 		}
 	}
 	return values, nil

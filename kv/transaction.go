@@ -75,9 +75,16 @@ func cmdExec(c *client, args [][]byte) {
 			return
 		}
 	}
+	start, tooLong := len(c.reply.b), false
 	c.reply.array(len(tx.queue))
-	for _, q := range tx.queue {
+	for _, q := range tx.queue { // all of them, whatever becomes of the replies
 		q.cmd.run(c, q.args)
+		if tooLong = tooLong || len(c.reply.b)-start > c.server.opts.MaxReply; tooLong {
+			c.reply.b = c.reply.b[:start]
+		}
+	}
+	if tooLong {
+		c.reply.error("ERR the commands have run, but their replies are too long")
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 	"sync"
 )
 
-// answerMost is the longest answer to a host call, in bytes.
-const answerMost = C.EPHPM_CALL_MAX
+// MaxAnswer is the longest answer to a host call, in bytes. A longer one throws an
+// Error in its place, so a Host should not gather it.
+const MaxAnswer = C.EPHPM_CALL_MAX
 
 // call answers CALL.
 func (x *exchange) call(ctx context.Context, payload []byte) error {
@@ -27,7 +28,7 @@ func (x *exchange) call(ctx context.Context, payload []byte) error {
 	} else {
 		x.job.during(ctx, func(ctx context.Context) { x.request.Host.HostCall(ctx, c) })
 	}
-	if len(c.answer) > answerMost {
+	if len(c.answer) > MaxAnswer {
 		c.Throw(ThrowError, "the server's answer is too long")
 	}
 	x.pending = c.answerOrNull()

@@ -174,6 +174,9 @@ void ephpm_call_run(struct ephpm_call *c, uint16_t function, zval *return_value)
 	if (ephpm_call_len(c) > EPHPM_CALL_MAX) {
 		zend_throw_error(NULL, "%s() cannot reach the server: its arguments are longer than 64 MiB",
 			get_active_function_name());
+	} else if (c->count > UINT16_MAX) {
+		zend_throw_error(NULL, "%s() cannot reach the server: it has more than %d arguments",
+			get_active_function_name(), UINT16_MAX);
 	} else {
 		answered = ephpm_worker.call(c, function, &answer, &len);
 	}

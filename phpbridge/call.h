@@ -8,7 +8,7 @@
 /* A host call under construction: request memory. */
 struct ephpm_call {
 	smart_str values;
-	uint16_t count;
+	uint32_t count;     /* of values; at most UINT16_MAX can be sent */
 	zend_string *whole; /* an answer that came in parts; NULL otherwise */
 };
 

@@ -186,6 +186,7 @@ static bool was_ended(void)
 bool ephpm_cli_server_call(
 	struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len)
 {
+	const uint16_t count = (uint16_t)c->count;
 	uint8_t type;
 
 	if (remote.fd >= 0 && was_ended()) {
@@ -195,7 +196,7 @@ bool ephpm_cli_server_call(
 		return false;
 	}
 	if (!send_header(EPHPM_REC_CALL, ephpm_call_len(c)) || !send_all(&function, sizeof(function))
-		|| !send_all(&c->count, sizeof(c->count))
+		|| !send_all(&count, sizeof(count))
 		|| (c->values.s && !send_all(ZSTR_VAL(c->values.s), ZSTR_LEN(c->values.s)))
 		|| !receive_record(&type, len)) {
 		return fail(NULL);

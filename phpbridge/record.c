@@ -73,6 +73,7 @@ static zend_string *whole_answer(struct ephpm_work *w, size_t n)
 bool ephpm_record_call(struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len)
 {
 	struct ephpm_work *w = &ephpm_worker.work;
+	const uint16_t count = (uint16_t)c->count;
 
 	if (!ephpm_worker.in_request || !w->job->has_host) {
 		zend_throw_error(NULL, "%s() cannot reach the server: no request is being served",
@@ -81,7 +82,7 @@ bool ephpm_record_call(struct ephpm_call *c, uint16_t function, const uint8_t **
 	}
 	send_header(EPHPM_REC_CALL, ephpm_call_len(c));
 	ephpm_work_write(&ephpm_worker.shared, w, &function, sizeof(function));
-	ephpm_work_write(&ephpm_worker.shared, w, &c->count, sizeof(c->count));
+	ephpm_work_write(&ephpm_worker.shared, w, &count, sizeof(count));
 	if (c->values.s) {
 		ephpm_work_write(&ephpm_worker.shared, w, ZSTR_VAL(c->values.s), ZSTR_LEN(c->values.s));
 	}

@@ -28,8 +28,6 @@ const (
 	helloWait = 10 * time.Second
 	// helloMax is the longest HELLO: a version and the name of a site.
 	helloMax = 2 + 256
-	// answerMax is the longest answer to a remote caller, in bytes.
-	answerMax = C.EPHPM_CALL_MAX
 )
 
 // ServeCalls answers the host calls that another process makes over conn, such as
@@ -100,7 +98,7 @@ func serveCall(ctx context.Context, conn io.ReadWriter, host Host, ends *ends) e
 	}
 	c.ends = ends
 	host.HostCall(ctx, c)
-	if len(c.answer) > answerMax {
+	if len(c.answer) > MaxAnswer {
 		c.Throw(ThrowError, "the server's answer is too long")
 	}
 	return writeRemote(conn, recAnswer, c.answerOrNull())

@@ -77,6 +77,8 @@ func throwStoreError(c *phpbridge.Call, err error) {
 		c.Throw(phpbridge.ThrowException, fmt.Sprintf("%s(): the key holds %s", name, holds))
 	case errors.Is(err, kv.ErrTooLong):
 		c.Throw(phpbridge.ThrowValueError, fmt.Sprintf("%s(): a key may have %d bytes and a value %d", name, kv.MaxKey, kv.MaxValue))
+	case errors.Is(err, kv.ErrReplyTooLong):
+		c.Throw(phpbridge.ThrowException, fmt.Sprintf("%s(): the values have more than %d bytes together", name, phpbridge.MaxAnswer))
 	case errors.Is(err, kv.ErrInvalidTTL):
 		c.Throw(phpbridge.ThrowValueError, name+"(): the TTL is out of range")
 	default:
@@ -185,7 +187,7 @@ func (h *kvHost) cas(c *phpbridge.Call) error {
 }
 
 func (h *kvHost) mget(c *phpbridge.Call) error {
-	values, err := h.store.MGet(c.Rest())
+	values, err := h.store.MGet(phpbridge.MaxAnswer, c.Rest())
 	if err != nil {
 		return err
 	}
