@@ -351,7 +351,9 @@ func (s *sockets) connect(w *response, r *http.Request, c *socket, e event) bool
 		return false
 	}
 	travel(w.Header(), v.header)
-	c.seat = peerOf(r).conn.leaveSeat() // leave gives it back
+	if r.ProtoMajor == 1 { // a stream has no connection to itself
+		c.seat = peerOf(r).conn.leaveSeat() // leave gives it back
+	}
 	if err := c.conn.Accept(w, r, s.subprotocol(r, v.header.Get("Sec-WebSocket-Protocol"))); err != nil {
 		s.log.Debug("upgrade never completed", "site", s.site, "addr", peerOf(r).addr, "err", err)
 		w.cut = true
