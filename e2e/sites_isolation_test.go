@@ -71,6 +71,27 @@ ini_overrides = [["disable_functions", "phpinfo"], ["opcache.file_update_protect
 	}
 }
 
+// PHP keeps the directory for temporary files once it was asked for, and a worker has
+// not yet served another site by its first request.
+func TestTheFirstRequestOfAWorkerHasItsSitesTemporaryFiles(t *testing.T) {
+	t.Parallel()
+	s := startSites(t, `
+[server]
+sites_dir = "$dir/sites"
+sites_state_dir = "$dir/state"
+[php]
+workers = 1
+worker_max_requests = 1
+`, map[string]string{
+		"a.example/index.php": `<?php echo dirname(tempnam(sys_get_temp_dir(), 'x'));`,
+	})
+	for range 2 {
+		if _, dir := s.ask("a.example", "/"); !strings.HasPrefix(dir, s.dir+"/state/a.example") {
+			t.Errorf("temporary files in %q, want them below %s/state", dir, s.dir)
+		}
+	}
+}
+
 // userProbe tells who runs it.
 const userProbe = `<?php
 session_start(); $_SESSION['x'] = 1; session_write_close();

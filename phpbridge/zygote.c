@@ -291,6 +291,10 @@ static void send_ready(void)
 	int len = snprintf(text, sizeof(text), "%s%c%d%c%s", PHP_VERSION, 0, opcache, 0, uploads);
 
 	send_message(EPHPM_MSG_READY, 0, 0, 0, text, MIN((size_t)len, sizeof(text) - 1));
+	if (PG(php_sys_temp_dir)) { /* or the first request of a worker would keep it */
+		efree(PG(php_sys_temp_dir));
+		PG(php_sys_temp_dir) = NULL;
+	}
 }
 
 static void zygote_main(int argc, char **argv) __attribute__((noreturn));
