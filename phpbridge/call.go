@@ -16,8 +16,8 @@ type Func uint16
 const (
 	WSSend                  Func = C.EPHPM_CALL_WS_SEND                   // payload, binary
 	WSConnectionSend        Func = C.EPHPM_CALL_WS_CONNECTION_SEND        // connection, payload, binary
-	WSSubscribe             Func = C.EPHPM_CALL_WS_SUBSCRIBE              // channel
-	WSConnectionSubscribe   Func = C.EPHPM_CALL_WS_CONNECTION_SUBSCRIBE   // connection, channel
+	WSSubscribe             Func = C.EPHPM_CALL_WS_SUBSCRIBE              // channel, names and JSON values of options
+	WSConnectionSubscribe   Func = C.EPHPM_CALL_WS_CONNECTION_SUBSCRIBE   // connection, channel, names and JSON values of options
 	WSUnsubscribe           Func = C.EPHPM_CALL_WS_UNSUBSCRIBE            // channel
 	WSConnectionUnsubscribe Func = C.EPHPM_CALL_WS_CONNECTION_UNSUBSCRIBE // connection, channel
 	WSBroadcast             Func = C.EPHPM_CALL_WS_BROADCAST              // channel, payload, binary, except or null
@@ -64,8 +64,8 @@ const (
 var signatures = map[Func]string{
 	WSSend:                  "sb",
 	WSConnectionSend:        "ssb",
-	WSSubscribe:             "s",
-	WSConnectionSubscribe:   "ss",
+	WSSubscribe:             "s*",
+	WSConnectionSubscribe:   "ss*",
 	WSUnsubscribe:           "s",
 	WSConnectionUnsubscribe: "ss",
 	WSBroadcast:             "ssbn",

@@ -32,18 +32,24 @@ function ephpm_ws_connection_send(string $connection_id, string $payload, bool $
  * Puts the current connection into a channel.
  *
  * @param string $channel 1 to 256 bytes of UTF-8
+ * @param array{history?: int} $options history: sends it the last so many messages
+ *              that were broadcast to the channel, oldest first, and has the channel
+ *              remember as many from now on; 0 to 100
  * @return bool true also when it was in the channel before; false for a bad
  *              name and for the 65th channel
  * @throws Exception outside of a WebSocket event, or without WebSockets
+ * @throws ValueError for an option that is unknown or impossible
  */
-function ephpm_ws_subscribe(string $channel): bool {}
+function ephpm_ws_subscribe(string $channel, array $options = []): bool {}
 
 /**
  * Puts any connection of this site into a channel.
  *
+ * @param array{history?: int} $options as of ephpm_ws_subscribe
  * @throws Exception without WebSockets
+ * @throws ValueError for an option that is unknown or impossible
  */
-function ephpm_ws_connection_subscribe(string $connection_id, string $channel): bool {}
+function ephpm_ws_connection_subscribe(string $connection_id, string $channel, array $options = []): bool {}
 
 /**
  * Takes the current connection out of a channel.

@@ -6,6 +6,7 @@
 #define TEXT(name) ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
 #define NULLABLE_TEXT(name) ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, name, IS_STRING, 1, "null")
 #define BINARY() ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
+#define OPTIONS() ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, options, IS_ARRAY, 0, "[]")
 #define RETURNS(name, required, type) \
 	ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(name, 0, required, type, 0)
 
@@ -19,6 +20,17 @@ RETURNS(arginfo_connection_send, 2, _IS_BOOL)
 	TEXT(connection_id)
 	TEXT(payload)
 	BINARY()
+ZEND_END_ARG_INFO()
+
+RETURNS(arginfo_subscribe, 1, _IS_BOOL)
+	TEXT(channel)
+	OPTIONS()
+ZEND_END_ARG_INFO()
+
+RETURNS(arginfo_connection_subscribe, 2, _IS_BOOL)
+	TEXT(connection_id)
+	TEXT(channel)
+	OPTIONS()
 ZEND_END_ARG_INFO()
 
 RETURNS(arginfo_channel, 1, _IS_BOOL)
@@ -92,6 +104,51 @@ static ZEND_FUNCTION(ephpm_ws_connection_send)
 	ephpm_call_run(&call, EPHPM_CALL_WS_CONNECTION_SEND, return_value);
 }
 
+/* Adds options, each as its name and its value in JSON; argument is their number.
+ * False with an exception pending, and then the call is freed. */
+static bool add_options(struct ephpm_call *call, HashTable *options, uint32_t argument)
+{
+	zend_ulong index;
+	zend_string *name;
+	zval *value;
+
+	if (!options) {
+		return true;
+	}
+	if (zend_hash_num_elements(options) > 16) {
+		zend_argument_value_error(argument, "must have at most 16 elements");
+		smart_str_free(&call->values);
+		return false;
+	}
+	ZEND_HASH_FOREACH_KEY_VAL(options, index, name, value) {
+		smart_str json = {0};
+		char digits[24];
+		bool ok;
+
+		if (name) {
+			ephpm_call_string(call, name);
+		} else {
+			int n = snprintf(digits, sizeof(digits), ZEND_LONG_FMT, (zend_long)index);
+			ephpm_call_bytes(call, digits, (size_t)n);
+		}
+		ok = php_json_encode(&json, value, PHP_JSON_UNESCAPED_SLASHES | PHP_JSON_UNESCAPED_UNICODE)
+				== SUCCESS
+			&& !EG(exception) && json.s;
+		if (ok) {
+			ephpm_call_string(call, json.s);
+		} else if (!EG(exception)) {
+			zend_argument_value_error(argument, "must hold what json_encode() takes");
+		}
+		smart_str_free(&json);
+		if (!ok) {
+			smart_str_free(&call->values);
+			return false;
+		}
+	}
+	ZEND_HASH_FOREACH_END();
+	return true;
+}
+
 static void call_with_channel(INTERNAL_FUNCTION_PARAMETERS, uint16_t function)
 {
 	struct ephpm_call call = {0};
@@ -120,7 +177,20 @@ static void call_with_connection_and_channel(INTERNAL_FUNCTION_PARAMETERS, uint1
 
 static ZEND_FUNCTION(ephpm_ws_subscribe)
 {
-	call_with_channel(INTERNAL_FUNCTION_PARAM_PASSTHRU, EPHPM_CALL_WS_SUBSCRIBE);
+	struct ephpm_call call = {0};
+	zend_string *channel;
+	HashTable *options = NULL;
+
+	ZEND_PARSE_PARAMETERS_START(1, 2)
+		Z_PARAM_STR(channel)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_ARRAY_HT(options)
+	ZEND_PARSE_PARAMETERS_END();
+	ephpm_call_string(&call, channel);
+	if (!add_options(&call, options, 2)) {
+		RETURN_THROWS();
+	}
+	ephpm_call_run(&call, EPHPM_CALL_WS_SUBSCRIBE, return_value);
 }
 
 static ZEND_FUNCTION(ephpm_ws_unsubscribe)
@@ -130,8 +200,22 @@ static ZEND_FUNCTION(ephpm_ws_unsubscribe)
 
 static ZEND_FUNCTION(ephpm_ws_connection_subscribe)
 {
-	call_with_connection_and_channel(
-		INTERNAL_FUNCTION_PARAM_PASSTHRU, EPHPM_CALL_WS_CONNECTION_SUBSCRIBE);
+	struct ephpm_call call = {0};
+	zend_string *id, *channel;
+	HashTable *options = NULL;
+
+	ZEND_PARSE_PARAMETERS_START(2, 3)
+		Z_PARAM_STR(id)
+		Z_PARAM_STR(channel)
+		Z_PARAM_OPTIONAL
+		Z_PARAM_ARRAY_HT(options)
+	ZEND_PARSE_PARAMETERS_END();
+	ephpm_call_string(&call, id);
+	ephpm_call_string(&call, channel);
+	if (!add_options(&call, options, 3)) {
+		RETURN_THROWS();
+	}
+	ephpm_call_run(&call, EPHPM_CALL_WS_CONNECTION_SUBSCRIBE, return_value);
 }
 
 static ZEND_FUNCTION(ephpm_ws_connection_unsubscribe)
@@ -231,8 +315,8 @@ static ZEND_FUNCTION(ephpm_ws_members)
 const zend_function_entry ephpm_ws_functions[] = {
 	ZEND_FE(ephpm_ws_send, arginfo_send)
 	ZEND_FE(ephpm_ws_connection_send, arginfo_connection_send)
-	ZEND_FE(ephpm_ws_subscribe, arginfo_channel)
-	ZEND_FE(ephpm_ws_connection_subscribe, arginfo_connection_channel)
+	ZEND_FE(ephpm_ws_subscribe, arginfo_subscribe)
+	ZEND_FE(ephpm_ws_connection_subscribe, arginfo_connection_subscribe)
 	ZEND_FE(ephpm_ws_unsubscribe, arginfo_channel)
 	ZEND_FE(ephpm_ws_connection_unsubscribe, arginfo_connection_channel)
 	ZEND_FE(ephpm_ws_broadcast, arginfo_broadcast)

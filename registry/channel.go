@@ -27,12 +27,17 @@ func (m *member[S]) seatIn(c *channel[S]) int {
 	return slices.IndexFunc(m.joined, func(s seat[S]) bool { return s.channel == c })
 }
 
+// IsChannelName reports whether a channel can have the name: 1 to 256 bytes of valid
+// UTF-8.
+func IsChannelName(name string) bool {
+	return len(name) > 0 && len(name) <= maxChannelName && utf8.ValidString(name)
+}
+
 // Subscribe joins a channel, which begins to exist with its first member. It
 // reports whether the connection is in it now: false for a connection that is
-// not there, for a name that is not 1 to 256 bytes of valid UTF-8 and at
-// Options.MaxChannels. Joining twice is true and changes nothing.
+// not there, for a name that fails IsChannelName and at Options.MaxChannels. Joining twice is true and changes nothing.
 func (r *Registry[S]) Subscribe(id ID, channelName string) bool {
-	if n := len(channelName); n == 0 || n > maxChannelName || !utf8.ValidString(channelName) {
+	if !IsChannelName(channelName) {
 		return false
 	}
 	r.mu.Lock()

@@ -201,6 +201,10 @@ type WebSocketConfig struct {
 	// SendWait is how long one event or page may wait in all for room in full
 	// queues whose clients still read. Zero means that it never waits.
 	SendWait Millis `toml:"send_wait_ms"`
+	// HistoryMemory limits what the channels of one site remember of their
+	// broadcasts, in bytes; the channel that was used least recently is forgotten
+	// first. Zero means that none is remembered.
+	HistoryMemory Size `toml:"history_memory"`
 	// WriteTimeout cuts a socket to which nothing could be written for this
 	// long. Zero means never.
 	WriteTimeout Duration `toml:"write_timeout_secs"`
@@ -346,6 +350,7 @@ func DefaultConfig() Config {
 				MaxFrameSize:   1 << 20,
 				SendQueue:      64,
 				SendQueueBytes: 8 << 20,
+				HistoryMemory:  8 << 20,
 				SendWait:       Millis(100 * time.Millisecond),
 				WriteTimeout:   Duration(10 * time.Second),
 				PingInterval:   Duration(30 * time.Second),

@@ -132,6 +132,7 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"server.security.trusted_proxies", "10.0.0.0/33", func(c *Config) { c.Server.Security.TrustedProxies = []string{"10.0.0.0/33"} }},
 		{"server.security.proxy_headers", "any, x-forwarded", func(c *Config) { c.Server.Security.ProxyHeaders = "all" }},
 		{"server.websocket.max_connections", "less than 0", func(c *Config) { c.Server.WebSocket.MaxConnections = -1 }},
+		{"server.websocket.history_memory", "less than 0", func(c *Config) { c.Server.WebSocket.HistoryMemory = -1 }},
 		{"server.websocket.message_burst", "at least 1", func(c *Config) { c.Server.WebSocket.MessageBurst = 0 }},
 		{"server.websocket.send_queue", "at least 1", func(c *Config) { c.Server.WebSocket.SendQueue = 0 }},
 		{"server.websocket.send_wait_ms", "less than 0", func(c *Config) { c.Server.WebSocket.SendWait = -1 }},

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"unicode/utf8"
@@ -111,7 +112,7 @@ func (h *host) callConnection(ctx context.Context, c *phpbridge.Call) (first int
 	case phpbridge.WSSend, phpbridge.WSConnectionSend:
 		ok, err = h.send(ctx, id, c.Bytes(first), c.Bool(first+1))
 	case phpbridge.WSSubscribe, phpbridge.WSConnectionSubscribe:
-		ok = h.s.members.Subscribe(id, c.String(first))
+		ok, err = h.subscribe(id, c.String(first), c.Rest())
 	case phpbridge.WSUnsubscribe, phpbridge.WSConnectionUnsubscribe:
 		ok = h.s.members.Unsubscribe(id, c.String(first))
 	case phpbridge.WSClose, phpbridge.WSConnectionClose:
@@ -157,10 +158,14 @@ func (m *misuse) says(f phpbridge.Func, first int) string {
 
 // functions are the PHP names of those that refuse arguments.
 var functions = map[phpbridge.Func]string{
-	phpbridge.WSSend:            "ephpm_ws_send",
-	phpbridge.WSConnectionSend:  "ephpm_ws_connection_send",
-	phpbridge.WSBroadcast:       "ephpm_ws_broadcast",
-	phpbridge.WSClose:           "ephpm_ws_close",
+	phpbridge.WSSend:           "ephpm_ws_send",
+	phpbridge.WSConnectionSend: "ephpm_ws_connection_send",
+	phpbridge.WSBroadcast:      "ephpm_ws_broadcast",
+	phpbridge.WSClose:          "ephpm_ws_close",
+	phpbridge.WSSubscribe:      "ephpm_ws_subscribe",
+
+	phpbridge.WSConnectionSubscribe: "ephpm_ws_connection_subscribe",
+
 	phpbridge.WSConnectionClose: "ephpm_ws_connection_close",
 }
 
@@ -200,8 +205,14 @@ func (h *host) broadcast(ctx context.Context, channel string, payload []byte, bi
 		return 0, err
 	}
 	batch := h.s.loop.Batch(m)
+	past := h.s.histories.find(channel)
+	past.begin()
+	if past != nil {
+		h.s.histories.add(past, remembered{bytes.Clone(payload), binary})
+	}
 	queued, missed := h.s.members.Broadcast(channel, except, batch.Add, nil)
 	batch.Send()
+	past.end()
 	for _, conn := range missed {
 		if h.insist(ctx, conn, m) {
 			queued++
@@ -222,11 +233,47 @@ func (h *host) insist(ctx context.Context, conn *websocket.Conn, m *websocket.Pr
 	if sent {
 		return true
 	}
-	if ctx.Err() == nil && conn.Kill(websocket.CodeTryAgain, "", websocket.CauseSlow) {
+	if ctx.Err() == nil {
+		h.tooSlow(conn)
+	}
+	return false
+}
+
+// tooSlow closes a connection for whose frames there is no room.
+func (h *host) tooSlow(conn *websocket.Conn) {
+	if conn.Kill(websocket.CodeTryAgain, "", websocket.CauseSlow) {
 		h.s.metrics.overflow.Inc()
 		h.s.log.Warn("outbound queue full, closing", "site", h.s.site, "frames", h.s.conn.QueueFrames)
 	}
-	return false
+}
+
+// subscribe joins a channel and sends what options ask of its past.
+func (h *host) subscribe(id registry.ID, channel string, options [][]byte) (bool, error) {
+	o, err := parseSubscription(options)
+	if err != nil {
+		return false, err
+	}
+	if o.history == 0 {
+		return h.s.members.Subscribe(id, channel), nil
+	}
+	conn, ok := h.s.members.Lookup(id)
+	if !ok || !registry.IsChannelName(channel) {
+		return false, nil
+	}
+	past := h.s.histories.open(channel, o.history)
+	past.begin() // so that a broadcast comes either with the past or behind it
+	defer past.end()
+	if !h.s.members.Subscribe(id, channel) {
+		return false, nil
+	}
+	for _, m := range h.s.histories.last(past, min(o.history, h.s.conn.QueueFrames)) {
+		if !conn.TrySend(websocket.Prepare(m.payload, m.binary)) {
+			h.tooSlow(conn)
+			return false, nil
+		}
+		h.s.metrics.queued.Inc()
+	}
+	return true, nil
 }
 
 func (h *host) close(id registry.ID, code int64, reason string) (bool, error) {

@@ -202,6 +202,7 @@ func (s *site) openSockets(c Config, shared sharedSockets) {
 			IdleTimeout:  time.Duration(ws.IdleTimeout),
 			WriteTimeout: time.Duration(ws.WriteTimeout),
 		},
+		historyMemory:  int64(ws.HistoryMemory),
 		sendWait:       time.Duration(ws.SendWait),
 		maxEvents:      max(1, s.tenant.workers, c.PHP.WorkerBacklog),
 		eventWait:      time.Duration(c.PHP.WorkerBacklogWait),

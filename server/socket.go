@@ -47,6 +47,8 @@ type socketOptions struct {
 	maxMessage int64
 	// conn bounds each connection. Its Stats are set by newSockets.
 	conn websocket.Options
+	// historyMemory bounds what channels remember, in bytes.
+	historyMemory int64
 	// sendWait is how long one event may wait in all for clients to read.
 	sendWait time.Duration
 	// maxEvents is how many events may be with the pool at a time, running or in
@@ -79,8 +81,10 @@ type socketOptions struct {
 type sockets struct {
 	socketOptions
 	members *registry.Registry[*websocket.Conn]
-	turns   chan struct{} // one for each event with the pool
-	ends    errands       // disconnect events
+
+	histories *histories    // of its channels
+	turns     chan struct{} // one for each event with the pool
+	ends      errands       // disconnect events
 
 	life    context.Context // of every event, not of one call
 	cut     context.CancelFunc
@@ -122,6 +126,7 @@ func newSockets(o socketOptions) *sockets {
 		turns:         make(chan struct{}, o.maxEvents),
 		ends:          errands{most: min(o.maxEvents, disconnects)},
 		members:       registry.New[*websocket.Conn](registry.Options{MaxConnections: o.maxSite}),
+		histories:     newHistories(o.historyMemory),
 		drained:       make(chan struct{}),
 		live:          map[*websocket.Conn]struct{}{},
 	}
