@@ -10,7 +10,7 @@ import (
 
 // An arena gives out the memory of entries. Small ones are laid one behind the
 // other into segments; the room of those that died comes back when the rest of
-// their segment is moved elsewhere (clean.go). Large ones get pages of their own.
+// their segment is moved elsewhere (table.clean). Large ones get pages of their own.
 // What is free again is given back to the system.
 //
 // It counts what it takes from the system, never what callers asked for: the

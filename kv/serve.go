@@ -126,7 +126,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	for {
 		conn, err := l.Accept()
 		if err == nil {
-			s.admit(&wg, l, conn)
+			s.admit(ctx, &wg, l, conn)
 			continue
 		}
 		if ctx.Err() != nil {
@@ -150,9 +150,15 @@ func isTemporary(err error) bool {
 	return errors.As(err, &ne) && ne.Temporary()
 }
 
-// admit starts a client, or refuses it.
-func (s *Server) admit(wg *sync.WaitGroup, l net.Listener, conn net.Conn) {
+// admit starts a client, or refuses it. Once ctx is done it only closes it, since
+// watch may have cut all that it found.
+func (s *Server) admit(ctx context.Context, wg *sync.WaitGroup, l net.Listener, conn net.Conn) {
 	s.mu.Lock()
+	if ctx.Err() != nil {
+		s.mu.Unlock()
+		_ = conn.Close() // nothing was asked on it
+		return
+	}
 	if len(s.clients) >= s.opts.MaxConnections {
 		s.mu.Unlock()
 		s.stats.refused.Add(1)
@@ -197,7 +203,7 @@ func (s *Server) watch(ctx context.Context, l net.Listener) {
 				c.cutIfStale(now)
 			}
 		case <-ctx.Done():
-			_ = l.Close() // nobody comes after this
+			_ = l.Close()
 			for _, c := range s.ofListener(l) {
 				_ = c.conn.Close() // ends its goroutine
 			}

@@ -66,6 +66,37 @@ func servePipes(t *testing.T, o ServerOptions, f func(connect func() net.Conn)) 
 	})
 }
 
+// lateListener accepts one connection when it is closed already.
+type lateListener struct {
+	*pipes
+	late net.Conn
+}
+
+func (l *lateListener) Accept() (net.Conn, error) {
+	<-l.closed.Done()
+	synctest.Wait() // whoever cuts connections at the end has done so
+	conn := l.late
+	if l.late = nil; conn == nil {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func TestServeEndsAlthoughSomebodyComesAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(ServerOptions{Default: newStore(t, Options{MemoryLimit: 1 << 20}), Log: slog.New(slog.DiscardHandler)})
+		client, server := net.Pipe()
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if err := s.Serve(ctx, &lateListener{newPipes(), server}); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		if _, err := client.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("the late client reads %v, want EOF", err)
+		}
+	})
+}
+
 func TestAnIdleClientIsCut(t *testing.T) {
 	servePipes(t, ServerOptions{IdleTimeout: 30 * time.Second}, func(connect func() net.Conn) {
 		conn := connect()
