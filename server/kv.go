@@ -36,6 +36,9 @@ type siteStore struct {
 	site   string
 	number int // 1 + its index in stores.shared; 0: it is not there
 	file   *os.File
+	users  int // calls of stores.open without one of remove; guarded by stores.mu
+
+	saving sync.Mutex // held by who writes its snapshot
 }
 
 // openStores makes the stores of the sites that a configuration names, by the
@@ -71,12 +74,14 @@ func openStores(c Config, log *slog.Logger) (*stores, error) {
 	return s, nil
 }
 
-// open returns the store of a site, which it makes if there is none.
+// open returns the store of a site, which it makes if there is none. It stays until
+// remove was called as often.
 func (s *stores) open(site string) (*siteStore, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, store := range s.all {
 		if store.site == site {
+			store.users++
 			return store, nil
 		}
 	}
@@ -85,11 +90,13 @@ func (s *stores) open(site string) (*siteStore, error) {
 		return nil, err
 	}
 	s.load(store)
+	store.users = 1
 	s.all = append(s.all, store)
 	return store, nil
 }
 
-// remove saves the store of a site that is gone, and forgets it.
+// remove saves the store of a site that is gone, and forgets it, unless a site of
+// that name has come again meanwhile.
 func (s *stores) remove(ctx context.Context, site string) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.all, func(store *siteStore) bool { return store.site == site })
@@ -98,12 +105,21 @@ func (s *stores) remove(ctx context.Context, site string) {
 		return
 	}
 	store := s.all[i]
+	store.users--
+	unused := store.users == 0
 	s.mu.Unlock()
+	if !unused {
+		return
+	}
 	s.saveOne(ctx, store)
 	s.mu.Lock()
-	s.all = slices.DeleteFunc(s.all, func(other *siteStore) bool { return other == store })
+	if unused = store.users == 0; unused {
+		s.all = slices.DeleteFunc(s.all, func(other *siteStore) bool { return other == store })
+	}
 	s.mu.Unlock()
-	store.close()
+	if unused {
+		store.close()
+	}
 }
 
 // now returns the stores that there are now.
@@ -258,6 +274,8 @@ func (s *stores) saveOne(ctx context.Context, store *siteStore) {
 	if s.config.Snapshot == "" {
 		return
 	}
+	store.saving.Lock() // a site may be removed while all are saved
+	defer store.saving.Unlock()
 	start := time.Now()
 	n, err := store.Save(ctx, s.path(store.site))
 	switch {

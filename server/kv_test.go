@@ -42,6 +42,38 @@ func TestStoresTakeAndGiveBackMemory(t *testing.T) {
 	}
 }
 
+// A directory that is replaced is a site again before the old one has ended.
+func TestAStoreOutlivesASiteThatComesAgain(t *testing.T) {
+	c := defaultKV()
+	c.Snapshot = t.TempDir()
+	s := &stores{config: c, log: quiet}
+	t.Cleanup(s.close)
+	open := func() *siteStore {
+		t.Helper()
+		store, err := s.open("a.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store
+	}
+	first := open()
+	if second := open(); second != first {
+		t.Fatal("the site that came again has another store while the first is in use")
+	}
+	if s.remove(t.Context(), "a.example"); len(s.now()) != 1 {
+		t.Error("the store is gone with the old site, want it kept for the new one")
+	}
+	if err := first.Set([]byte("k"), []byte("v"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if s.remove(t.Context(), "a.example"); len(s.now()) != 0 {
+		t.Error("the store is kept after the last site of its name")
+	}
+	if v, ok, err := open().Get([]byte("k")); err != nil || !ok || string(v) != "v" {
+		t.Errorf("after it was saved and loaded the key is %q, %v, %v, want v", v, ok, err)
+	}
+}
+
 // What workers get can be mapped for reading, and for nothing else.
 func TestStoresAreSharedForReadingOnly(t *testing.T) {
 	s, err := openStore("a.example", defaultKV())

@@ -203,6 +203,7 @@ func (s *Server) openSites() error {
 		site, err := newSite(name, c, t, with, s.metrics, s.log)
 		if err != nil {
 			_ = s.closeTenant(context.Background(), t) // nobody used it
+			s.stores.remove(context.Background(), name)
 			return nil, err
 		}
 		site.access = s.access

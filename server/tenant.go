@@ -30,23 +30,23 @@ type tenant struct {
 
 // newTenant gives a site its workers. name and configuration are as for newSite.
 func (s *Server) newTenant(name string, c Config, sc SiteConfig) (*tenant, error) {
-	t := &tenant{}
-	store, err := s.stores.open(name)
+	user, err := userOf(sc)
 	if err != nil {
-		return nil, fmt.Errorf("key-value store: %w", err)
-	}
-	t.store, t.storeNumber = store.Store, store.number
-	if t.user, err = userOf(sc); err != nil {
 		return nil, err
 	}
 	var private *privateDir
 	if c.hasSites() || c.Server.Security.OpenBasedir {
-		d, err := makePrivateDir(c.Server.SitesStateDir, name, t.user)
+		d, err := makePrivateDir(c.Server.SitesStateDir, name, user)
 		if err != nil {
 			return nil, fmt.Errorf("private directories: %w", err)
 		}
 		private = &d
 	}
+	store, err := s.stores.open(name)
+	if err != nil {
+		return nil, fmt.Errorf("key-value store: %w", err)
+	}
+	t := &tenant{user: user, store: store.Store, storeNumber: store.number}
 	ini := siteSettings(c, sc, c.Server.DocumentRoot, private, c.isOurs)
 	if sc.own() {
 		t.storeNumber = 1
