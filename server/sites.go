@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -13,12 +14,15 @@ const (
 	noSite   = "-"       // the document root for host names that are no site's
 )
 
-// sites are the sites of a server. Its methods may be called from any goroutine.
+// sites are the sites of a server. Its methods may be called from any goroutine, but
+// for shutdown and then wait, which are for the one that stops the server.
 type sites struct {
 	named nameTable[*site]
 	dir   *sitesDir // nil without sites_dir
 	other *site     // of all names that are no other site's; nil: they get 404
 	all   []*site   // once each, without those of dir
+
+	ending []*site // set by shutdown, for wait
 }
 
 // find returns the site of a host name in the form of hostName, or nil. What a
@@ -94,11 +98,12 @@ func (s *sites) wake() error {
 // shutdown closes the sockets of all sites at once; see sockets.shutdown. No site
 // is opened any more.
 func (s *sites) shutdown(ctx context.Context) {
+	s.ending = s.all
 	if s.dir != nil {
-		s.all = append(s.all, s.dir.end()...)
+		s.ending = slices.Concat(s.all, s.dir.end())
 	}
 	var wg sync.WaitGroup
-	for _, site := range s.all {
+	for _, site := range s.ending {
 		if site.sockets != nil {
 			wg.Go(func() { site.sockets.shutdown(ctx) })
 		}
@@ -108,7 +113,7 @@ func (s *sites) shutdown(ctx context.Context) {
 
 // wait returns when everything that sockets ran has ended, after shutdown.
 func (s *sites) wait() {
-	for _, site := range s.all {
+	for _, site := range s.ending {
 		if site.sockets != nil {
 			site.sockets.wait()
 		}
