@@ -71,12 +71,12 @@ func TestAnOwnPoolEndsWhenIdleAndComesBack(t *testing.T) {
 		serve() // starts the minute anew
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
-		if pool.closed {
+		if pool.isClosed() {
 			t.Error("the pool ended although it was used within the minute")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if !pool.closed {
+		if !pool.isClosed() {
 			t.Error("the pool did not end after a minute without a request")
 		}
 		serve()

@@ -54,6 +54,12 @@ func (p *fakePool) Reload(context.Context) error { return nil }
 
 func (p *fakePool) Stats() phpbridge.Stats { return phpbridge.Stats{} }
 
+func (p *fakePool) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
 func (p *fakePool) Close(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
