@@ -87,15 +87,14 @@ func (c *Conn) Start(h Handler) {
 	c.handler = h
 	c.loop.began()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.started = true
-	line := c.line
 	c.watchLocked(c.loop.now())
-	c.mu.Unlock()
-	line.start(c)
+	c.line.start(c) // before the line can find that c is over
 }
 
-// A line is how the bytes of a connection travel. All methods but start are
-// called with c.mu held and do not wait.
+// A line is how the bytes of a connection travel. All methods are called with
+// c.mu held and do not wait.
 type line interface {
 	// start begins to read.
 	start(c *Conn)

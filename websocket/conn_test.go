@@ -362,3 +362,24 @@ func TestEndBeforeStart(t *testing.T) {
 		})
 	}
 }
+
+// What Cut has closed must not be put into the poller's set, where its number
+// may be another connection's by then.
+func TestCutWhileItStarts(t *testing.T) {
+	loop, o := newLoop(t), DefaultOptions()
+	for range 100 {
+		_, c, closed := openOn(t, loop, o, nil, func(c *Conn) handler {
+			go c.Cut(CauseServer)
+			return ignore
+		})
+		if got := <-closed; got.Cause != CauseServer {
+			t.Errorf("closed for %v, want %v", got.Cause, CauseServer)
+		}
+		p := c.line.(*poller)
+		p.mu.Lock()
+		if p.conns[c.slot] != nil || len(p.free) != len(p.conns)-1 {
+			t.Errorf("%d of %d slots are free after the end", len(p.free), len(p.conns)-1)
+		}
+		p.mu.Unlock()
+	}
+}

@@ -362,9 +362,9 @@ func (p *poller) start(c *Conn) {
 	p.mu.Unlock()
 	err := unix.EpollCtl(p.set, unix.EPOLL_CTL_ADD, int(c.fd), &unix.EpollEvent{Events: interest, Fd: slot})
 	if err != nil { // no memory
-		c.Cut(CauseGone)
+		c.cutLocked(CauseGone)
 	}
-	if early || c.Closing() { // it may be over
+	if early || c.end != nil { // it may be over
 		p.claim(c)
 	}
 }
