@@ -299,3 +299,38 @@ func TestSocketsOff(t *testing.T) {
 		a.wantPage(`return `+call+`;`, want)
 	}
 }
+
+// Limits and checks of every request hold for upgrades.
+func TestUpgradesKeepTheLimitsOfRequests(t *testing.T) {
+	t.Parallel()
+	// So slow that nothing comes back while the test runs.
+	site := startPlay(t, "[server.limits]\nper_site_rate = 0.001\nper_site_burst = 1\n")
+	site.join("", "")
+	head, body := site.curlUpgrade("/")
+	if !strings.HasPrefix(head, "HTTP/1.1 429 ") || !strings.Contains(head, "\r\nRetry-After: ") || body != "429 Too Many Requests\n" {
+		t.Errorf("an upgrade over the rate of the site: %s\n%q, want 429 with Retry-After", head, body)
+	}
+	site.wantMetric(`ephpm_ws_handshake_rejected_total{reason="rate"}`, 1)
+	site.wantMetric("ephpm_ws_connections_total", 1)
+	site.waitLog(`level=INFO msg="upgrade refused" site=default addr=127.0.0.1 status=429 reason="Too Many Requests"`)
+
+	client := startPlay(t, "[server.limits]\nper_ip_rate = 0.001\nper_ip_burst = 1\n[server.security]\ntrusted_proxies = [\"127.0.0.1\"]\n")
+	from := []string{"-H", "X-Forwarded-For: 203.0.113.7"}
+	if head, _ := client.curlUpgrade(events(`http_response_code(403);`, ""), from...); !strings.HasPrefix(head, "HTTP/1.1 403 ") {
+		t.Errorf("the first upgrade: %s", head)
+	}
+	head, body = client.curlUpgrade("/", from...)
+	if !strings.HasPrefix(head, "HTTP/1.1 429 ") || !strings.Contains(head, "\r\nRetry-After: ") || body != "429 Too Many Requests\n" {
+		t.Errorf("an upgrade over the rate of its client: %s\n%q, want 429 with Retry-After", head, body)
+	}
+	client.wantMetric("ephpm_ws_connections_total", 1)
+
+	hosts := startPlay(t, "[server]\nrequest.trusted_hosts = [\"a.example\"]\n")
+	for host, want := range map[string]string{"a.example": "403", "b.example": "421"} {
+		head, _ := hosts.curlUpgrade(events(`http_response_code(403);`, ""), "-H", "Host: "+host)
+		if !strings.HasPrefix(head, "HTTP/1.1 "+want+" ") {
+			t.Errorf("an upgrade for %s: %s, want %s", host, firstOf(head, "\r\n"), want)
+		}
+	}
+	hosts.wantMetric("ephpm_ws_connections_total", 1)
+}
