@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -397,6 +398,28 @@ func TestASubscriberWhoDoesNotReadIsCut(t *testing.T) {
 	}
 	if got := p.do("ping"); got != "+PONG" {
 		t.Error(got)
+	}
+}
+
+func TestNamesOfSubscriptionsAreBounded(t *testing.T) {
+	t.Parallel()
+	p := dial(t, serve(t, ServerOptions{Default: newStore(t, Options{MemoryLimit: 1 << 20})}))
+	name := func(i int) string { return strings.Repeat("x", 60_000) + strconv.Itoa(i) }
+	const fit = maxSubscriptionNames / 60_002
+	for i := range fit {
+		if got := p.do("subscribe " + name(10+i)); !strings.HasSuffix(got, fmt.Sprintf(" %d]", i+1)) {
+			t.Fatalf("subscription %d answers …%s", i, got[max(0, len(got)-40):])
+		}
+	}
+	const tooMany = "-ERR too many subscriptions"
+	if got := p.do("subscribe " + name(99)); got != tooMany {
+		t.Errorf("one more answers …%s, want %s", got[max(0, len(got)-40):], tooMany)
+	}
+	if got := p.do("unsubscribe " + name(10)); !strings.HasSuffix(got, fmt.Sprintf(" %d]", fit-1)) {
+		t.Errorf("unsubscribe answers …%s", got[max(0, len(got)-40):])
+	}
+	if got := p.do("subscribe " + name(99)); got == tooMany {
+		t.Error("there is no room after one has gone")
 	}
 }
 

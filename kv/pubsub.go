@@ -6,8 +6,12 @@ import (
 	"sync"
 )
 
-// maxSubscriptions limits the channels and patterns of one client.
-const maxSubscriptions = 10_000
+// What one client may subscribe to: so many channels and patterns, and so many bytes
+// of their names.
+const (
+	maxSubscriptions     = 10_000
+	maxSubscriptionNames = 1 << 20
+)
 
 // A hub knows who subscribed to what. Its methods may be called from any
 // goroutine.

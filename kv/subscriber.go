@@ -17,6 +17,7 @@ type subscriber struct {
 	runs     bool // the writer does
 	channels map[string]bool
 	patterns map[string]bool
+	named    int // bytes of their names
 	writer   sync.WaitGroup
 
 	mu    sync.Mutex // guards the following
@@ -120,11 +121,14 @@ func (c *client) subscribe(names [][]byte, pattern bool, verb string) {
 	c.subscriber.resp.Store(int32(c.reply.resp))
 	c.startWriter()
 	for _, name := range names {
-		if c.subscribed() >= maxSubscriptions {
-			c.reply.error("ERR too many subscriptions")
-			return
+		if have := c.names(pattern); !have[string(name)] {
+			if c.subscribed() >= maxSubscriptions || c.subscriber.named+len(name) > maxSubscriptionNames {
+				c.reply.error("ERR too many subscriptions")
+				return
+			}
+			have[string(name)] = true
+			c.subscriber.named += len(name)
 		}
-		c.names(pattern)[string(name)] = true
 		c.listens.Store(true)
 		c.confirm(verb, name)
 		// Behind the confirmation, so that no message comes before it.
@@ -150,6 +154,7 @@ func (c *client) unsubscribe(names [][]byte, pattern bool, verb string) {
 	for _, name := range names {
 		if have := c.names(pattern); have[string(name)] {
 			delete(have, string(name))
+			c.subscriber.named -= len(name)
 			c.store.hub.remove(string(name), pattern, c)
 		}
 		c.listens.Store(c.subscribed() > 0)
@@ -170,6 +175,7 @@ func (c *client) unsubscribeAll() {
 	for _, pattern := range []bool{false, true} {
 		for name := range c.names(pattern) {
 			delete(c.names(pattern), name)
+			c.subscriber.named -= len(name)
 			c.store.hub.remove(name, pattern, c)
 		}
 	}

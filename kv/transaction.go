@@ -2,7 +2,7 @@ package kv
 
 import "bytes"
 
-// maxTransaction limits, in bytes, what a transaction queues.
+// maxTransaction limits, in bytes, what a transaction watches and queues.
 const maxTransaction = 16 << 20
 
 // A transaction is what a client sent between MULTI and EXEC, and the keys that
@@ -109,7 +109,7 @@ func cmdWatch(c *client, args [][]byte) {
 		if _, ok := c.tx.watched[string(key)]; ok {
 			continue
 		}
-		if len(c.tx.watched) >= maxSubscriptions {
+		if c.tx.bytes += len(key) + 64; c.tx.bytes > maxTransaction {
 			c.reply.error("ERR too many watched keys")
 			return
 		}
@@ -119,6 +119,6 @@ func cmdWatch(c *client, args [][]byte) {
 }
 
 func cmdUnwatch(c *client, args [][]byte) {
-	c.tx.watched = nil
+	c.tx.watched, c.tx.bytes = nil, 0 // nothing is queued
 	c.reply.ok()
 }
