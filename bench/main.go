@@ -35,6 +35,42 @@ import (
 	"time"
 )
 
+// A mode is something that is measured.
+type mode struct {
+	name   string // of its flag; empty: what is done without one
+	usage  string
+	needed []string // programs besides ephpm
+	run    func(ctx context.Context, dir string, o options) error
+}
+
+var comparison = mode{needed: []string{"wrk"}, run: compare}
+
+var modes = []mode{
+	{"leak", "measure memory over many requests instead", []string{"wrk"}, measureLeak},
+	{"store", "compare the ephpm_kv functions with APCu and phpredis instead", []string{"redis-server"}, compareStore},
+	{"redis", "compare the key-value store with Redis instead", []string{"redis-server", "redis-benchmark"}, compareRedis},
+	{"worker", "measure what a worker costs instead", []string{"wrk"}, measureWorker},
+	{"sockets", "measure WebSockets instead", []string{"wrk"}, measureSockets},
+	{"files", "measure files instead", []string{"wrk"}, measureFiles},
+	{"tls", "measure TLS instead", []string{"h2load"}, measureTLS},
+	{"http3", "measure HTTP/3 instead", nil, measureHTTP3},
+}
+
+// chooseMode is the flag of a mode. There is one mode at a time.
+func (o *options) chooseMode(m mode) func(string) error {
+	return func(value string) error {
+		on, err := strconv.ParseBool(value)
+		switch {
+		case err != nil || !on:
+			return err
+		case o.mode.name != "" && o.mode.name != m.name:
+			return fmt.Errorf("-%s is asked for already", o.mode.name)
+		}
+		o.mode = m
+		return nil
+	}
+}
+
 // options are the flags.
 type options struct {
 	binary   string
@@ -43,37 +79,25 @@ type options struct {
 	duration time.Duration
 	conns    []int
 	scripts  []string
-	leak     bool
-	redis    bool
-	store    bool
-	worker   bool
-	sockets  bool
-	tls      bool
-	http3    bool
-	files    bool
+	mode     mode
 	crowd    int
 	parts    string
 	requests int
 }
 
 func parseOptions() (options, error) {
-	o := options{}
+	o := options{mode: comparison}
 	flag.StringVar(&o.binary, "ephpm", "bin/ephpm", "the ephpm to measure")
 	flag.IntVar(&o.workers, "workers", 4, "PHP workers of every server")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds")
 	flag.DurationVar(&o.duration, "duration", 5*time.Second, "length of one measurement")
 	conns := flag.String("conns", "1,64", "connections of wrk")
 	scripts := flag.String("scripts", "hello,page30k,post16k", "scripts to measure")
-	flag.BoolVar(&o.leak, "leak", false, "measure memory over many requests instead")
-	flag.BoolVar(&o.worker, "worker", false, "measure what a worker costs instead")
-	flag.BoolVar(&o.sockets, "sockets", false, "measure WebSockets instead")
-	flag.BoolVar(&o.files, "files", false, "measure files instead")
-	flag.BoolVar(&o.tls, "tls", false, "measure TLS instead")
-	flag.BoolVar(&o.http3, "http3", false, "measure HTTP/3 instead")
 	flag.StringVar(&o.parts, "parts", "", "of -sockets, only these: memory,opening,broadcast,echo,deaf,share")
 	flag.IntVar(&o.crowd, "crowd", 15_000, "most sockets of -sockets")
-	flag.BoolVar(&o.store, "store", false, "compare the ephpm_kv functions with APCu and phpredis instead")
-	flag.BoolVar(&o.redis, "redis", false, "compare the key-value store with Redis instead")
+	for _, m := range modes {
+		flag.BoolFunc(m.name, m.usage, o.chooseMode(m))
+	}
 	flag.IntVar(&o.requests, "requests", 100_000, "requests of -leak")
 	flag.Parse()
 
@@ -122,14 +146,7 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	needed := []string{"wrk", o.binary}
-	switch {
-	case o.store:
-		needed = []string{"redis-server", o.binary}
-	case o.redis:
-		needed = []string{"redis-server", "redis-benchmark", o.binary}
-	}
-	for _, name := range needed {
+	for _, name := range append([]string{o.binary}, o.mode.needed...) {
 		if _, err := exec.LookPath(name); err != nil {
 			return fmt.Errorf("%w (make bench installs and builds what is needed)", err)
 		}
@@ -139,29 +156,5 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if o.sockets {
-		return measureSockets(ctx, dir, o)
-	}
-	if o.files {
-		return measureFiles(ctx, dir, o)
-	}
-	if o.tls {
-		return measureTLS(ctx, dir, o)
-	}
-	if o.http3 {
-		return measureHTTP3(ctx, dir, o)
-	}
-	if o.redis {
-		return compareRedis(ctx, dir, o)
-	}
-	if o.store {
-		return compareStore(ctx, dir, o)
-	}
-	if o.leak {
-		return measureLeak(ctx, dir, o)
-	}
-	if o.worker {
-		return measureWorker(ctx, dir, o)
-	}
-	return compare(ctx, dir, o)
+	return o.mode.run(ctx, dir, o)
 }

@@ -37,9 +37,6 @@ type tlsSample struct {
 // measureTLS prints full handshakes and hello over HTTP/2, and what an idle
 // connection holds, beside nginx + php-fpm.
 func measureTLS(ctx context.Context, dir string, o options) error {
-	if _, err := exec.LookPath("h2load"); err != nil {
-		return fmt.Errorf("%w (make bench installs and builds what is needed)", err)
-	}
 	if err := writeCertificate(dir); err != nil {
 		return err
 	}
