@@ -35,7 +35,8 @@ func IsChannelName(name string) bool {
 
 // Subscribe joins a channel, which begins to exist with its first member. It
 // reports whether the connection is in it now: false for a connection that is
-// not there, for a name that fails IsChannelName and at Options.MaxChannels. Joining twice is true and changes nothing.
+// not there, for a name that fails IsChannelName and at Options.MaxChannels. Joining
+// twice is true and changes nothing.
 func (r *Registry[S]) Subscribe(id ID, channelName string) bool {
 	if !IsChannelName(channelName) {
 		return false
