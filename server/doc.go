@@ -3,37 +3,73 @@
 //
 // # One HTTP request
 //
-// net/http reads the header and calls Server.ServeHTTP (handler.go). The request
-// target is decoded strictly (path.go), the server's own endpoints are answered,
-// hidden paths refused, and the site's route is found (route.go): the fallback
-// list is walked until an entry names a file, a script, a status. Files below the
-// document root are looked up through root.go, which never leaves it.
+// A gate (gate.go) accepts the connection: it reads what the PROXY protocol says of
+// the client (proxyprotocol.go), and takes it in or refuses it by the limits
+// (limitconn.go). Above it is TLS, if the endpoint has it, with the certificate for
+// the name that the client asks for (certs.go, acme.go). HTTP/3 comes by UDP, through
+// package quic (http3.go). net/http, or http3.Server, reads the header and calls
+// Server.ServeHTTP (handler.go), which is the same for all versions.
+//
+// Who the client is, behind proxies that are trusted, is worked out once (peer.go,
+// forwarded.go). A client that asks too often gets 429 (limitrate.go). The request
+// target is decoded strictly (path.go), the server's own endpoints and ACME
+// challenges are answered, and the host name leads to a site (sites.go, and
+// sitesdir.go for those that are directories). From there on nothing knows of other
+// sites: the site has its document root, rules, registry, store and tenant (site.go,
+// tenant.go). It refuses hidden paths, applies its rules (rules.go: addresses,
+// passwords, redirects, rewrites) and finds its route (route.go): the fallback list is
+// walked until an entry names a file, a script, a status. Files below the document
+// root are looked up through root.go, which never leaves it.
 //
 //   - A file is sent in the form that the client likes best (static.go): as it is,
 //     as somebody encoded it beside the file (precompressed.go), or encoded here
 //     (compress.go). What is small is kept in memory (filememory.go).
 //   - A script is run (php.go): first its body is read completely, to memory or
 //     to an unlinked file (body.go), so that a slow upload holds no worker. Then
-//     the CGI variables are written (vars.go) and the pool runs the script,
-//     which writes into the response (response.go) as it prints. What can go
-//     wrong has a status: 503 no worker came free, 504 over the time limit, 502
-//     the worker died; once the response has begun it is cut instead, never
-//     completed as if it were whole. A script may also name a file, which is
-//     sent when it has ended (sendfile.go).
+//     the CGI variables are written (vars.go). The tenant says who runs it: the pool
+//     that sites share, in which it has a share (share.go), or a pool of its own
+//     (ownpool.go). The script writes into the response (response.go) as it prints,
+//     compressed if that is worth it (compress_body.go). What can go wrong has a
+//     status: 503 no worker came free, 504 over the time limit, 502 the worker died;
+//     once the response has begun it is cut instead, never completed as if it were
+//     whole. A script may also name a file, which is sent when it has ended
+//     (sendfile.go).
+//
+// An error may have a page of the site's own (errorpage.go). At the end the request
+// is counted (metrics.go) and written to the access log (accesslog.go). A client that
+// takes or sends too little for too long is cut: by the watch over connections
+// (slowread.go), or on streams of HTTP/2 and HTTP/3 by a deadline.
 //
 // # One WebSocket message
 //
 // An upgrade request passes the same checks and goes to the site's sockets
-// (socket.go), which run the connect event before the handshake and then start
-// one reader. For each whole message the reader runs the message event (event.go):
-// the site's WebSocket script with the variables of the upgrade request and
-// WS_EVENT=message, the payload as php://input. One script runs at a time for a
-// socket: that is the order of messages. Meanwhile the socket is read ahead, so
+// (socket.go), which run the connect event before the handshake. An extended CONNECT
+// of HTTP/2 or HTTP/3 is made to look like one (http2socket.go, http3socket.go).
+// Then package websocket parks the socket: over TCP, with TLS or without, it is a bare
+// descriptor among those that a poller watches, without a goroutine or a buffer, and
+// keeps the place of its connection in the limits. Over HTTP/2 and HTTP/3 it is a
+// stream, which a goroutine reads. For each whole message a goroutine runs the message
+// event (event.go): the site's WebSocket script with the variables of the upgrade
+// request and WS_EVENT=message, the payload as php://input. One script runs at a time
+// for a socket: that is the order of messages. Meanwhile the socket is read ahead, so
 // that pings are answered, but only by a few messages; then TCP stops the client:
 // that is the back-pressure.
 // The script answers by host calls such as ephpm_ws_send (host.go), which put
-// frames into the queues of this or other sockets; each socket's writer sends
-// them while scripts run.
+// frames into the queues of this or other sockets and hand the kernel what it takes;
+// a broadcast does so in batches. What the kernel does not take waits in the queue,
+// while scripts run. A channel may remember what was sent to it (history.go).
+//
+// # Keys and values
+//
+// Each site has a store (kv.go), which outlives its workers and, by snapshots, the
+// server. Workers read most keys in its memory, which they map for reading only;
+// everything else is a host call (kvhost.go), and so are sessions (session.go).
+// Clients of Redis reach the store of the site whose password they have (kvserve.go).
+//
+// # Other ways in
+//
+// Scripts on the command line make host calls over the control socket (control.go).
+// An admin listener keeps metrics and health from the public (admin.go).
 //
 // # Words
 //
@@ -55,26 +91,39 @@
 //	record       one unit between front and worker
 //	exchange     all records of one request
 //	host call    PHP asks the front, answered in the same job
-//	site         one virtual host: names, root, limits, registry
+//	looker       an idle worker that looks for work for a moment before it sleeps
+//	site         one virtual host: names, root, limits, registry, store
+//	tenant       a site's hold on workers, and what only its scripts find there
+//	share        how many workers of a pool a site may have at once
 //	name         a host name that a site answers to
 //	root         a site's document root
 //	form         a file in one of its encodings
 //	sibling      a form that lies beside the file
 //	script       a PHP file that is run
 //	visit        one HTTP request on its way through a site
+//	peer         who sent a request, and how
 //	route        what a request path leads to: a script, a file, a status
+//	rule         what a site does with a path before it has a route
+//	endpoint     an address that the server listens on
+//	gate         accepts the connections of an endpoint
+//	place        what a connection takes of the limits; a socket keeps it as a seat
 //	connection   one WebSocket, as PHP knows it
+//	socket       the same, as the server has it
+//	park         keep a socket as a bare descriptor while nothing comes
+//	poller       reads the parked sockets
+//	batch        a broadcast on its way to many sockets
 //	ID           a connection's unguessable 128-bit name
 //	channel      a name that connections subscribe to; PHP's word
 //	subscribe    join a channel; unsubscribe: leave it
 //	broadcast    send one payload to all of a channel
+//	history      the last messages of a channel
 //	frame        RFC 6455's unit on the wire
 //	message      one or more frames: what PHP gets and sends
 //	control frame  ping, pong or close
 //	event        a script run for a connection: connect, message, disconnect
 //	sink         where frames for a connection go; its queue
 //	queue        what waits to be sent; always bounded
-//	store        the keys and values of one site
+//	store        the keys and values of one site, in memory that workers read
 //	key, value, expire, evict  the words of the store
 //	snapshot     a file with all of a store
 package server
