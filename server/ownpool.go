@@ -31,7 +31,8 @@ type ownPool struct {
 	users   int            // requests in pool
 	timer   *time.Timer    // ends it
 	closed  bool
-	past    phpbridge.Stats // totals of those that have ended
+	resting map[workers]context.CancelFunc // those that rest ends; kills their scripts
+	past    phpbridge.Stats                // totals of those that have ended
 }
 
 // Serve implements runner.
@@ -123,12 +124,32 @@ func (p *ownPool) rest() {
 		p.mu.Unlock()
 		return
 	}
-	p.pool = nil
-	p.running.Go(func() { // ends when its scripts have
-		p.end(context.Background(), pool)
+	ctx, kill := context.WithCancel(context.Background())
+	if p.pool = nil; p.resting == nil {
+		p.resting = map[workers]context.CancelFunc{}
+	}
+	p.resting[pool] = kill
+	p.running.Go(func() { // ends when its scripts have, or when Close has no more time
+		defer kill()
+		if err := p.end(ctx, pool); err != nil {
+			p.log.Warn("killed the scripts that were still running", "site", p.site, "err", err)
+		}
 		p.log.Debug("workers of an idle site ended", "site", p.site)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.resting, pool)
 	})
 	p.mu.Unlock()
+}
+
+// killResting ends the scripts of pools that rest waits for: one that has answered
+// may go on for as long as it likes.
+func (p *ownPool) killResting() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, kill := range p.resting {
+		kill()
+	}
 }
 
 // end closes a pool and keeps its totals.
@@ -149,6 +170,7 @@ func (p *ownPool) Close(ctx context.Context) error {
 		p.timer.Stop()
 	}
 	p.mu.Unlock()
+	defer context.AfterFunc(ctx, p.killResting)()
 	p.running.Wait() // one that starts is in p.pool then
 	p.mu.Lock()
 	pool := p.pool

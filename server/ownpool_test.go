@@ -89,6 +89,34 @@ func TestAnOwnPoolEndsWhenIdleAndComesBack(t *testing.T) {
 	})
 }
 
+// stubbornPool has a script that does not end by itself.
+type stubbornPool struct{ fakePool }
+
+func (p *stubbornPool) Close(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAnOwnPoolThatRestsIsKilledInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := &stubbornPool{}
+		p := &ownPool{site: "a.example", idle: time.Minute, log: quiet, start: func() (workers, error) { return pool, nil }}
+		if _, err := p.Serve(t.Context(), discardResponse{}, &phpbridge.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute) // it rests
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := p.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 30*time.Second {
+			t.Errorf("Close took %v, want the 30s that it was given", took)
+		}
+	})
+}
+
 func TestABrokenOwnPoolIsNotStartedForEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starts := 0
