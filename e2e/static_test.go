@@ -146,7 +146,7 @@ func TestFileForSlowReaders(t *testing.T) {
 
 func readSlowly(t *testing.T, limits string) {
 	a := startApp(t, appOptions{
-		TOML:  "[server.timeouts]\nidle = \"3s\"\n" + limits,
+		TOML:  "[server.timeouts]\nidle = \"5s\"\n" + limits,
 		Files: map[string]string{"a.bin": repeat(1)}})
 	// More than all buffers between here and there hold, and no room on the disk.
 	if err := os.Truncate(filepath.Join(a.options.Root, "a.bin"), 64<<20); err != nil {
@@ -163,7 +163,7 @@ func readSlowly(t *testing.T, limits string) {
 	// The slow one takes longer than two limits, and never pauses for one.
 	received := 0
 	piece := make([]byte, 64<<10)
-	for start := time.Now(); time.Since(start) < 7*time.Second; {
+	for start := time.Now(); time.Since(start) < 11*time.Second; {
 		n, err := slow.in.Read(piece)
 		if received += n; err != nil {
 			t.Fatalf("the slow client was cut at %d bytes: %v", received, err)
