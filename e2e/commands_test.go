@@ -74,7 +74,7 @@ func TestVersion(t *testing.T) {
 func TestHelpNamesEveryCommand(t *testing.T) {
 	t.Parallel()
 	status, stdout, _ := command{Args: []string{"help"}}.run(t)
-	for _, want := range []string{"ephpm serve [-c FILE]", "ephpm config check", "ephpm version", "-v "} {
+	for _, want := range []string{"ephpm serve [-c FILE]", "ephpm config check", "ephpm kv COMMAND", "ephpm version", "-v "} {
 		if status != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("ephpm help: %d, without %q", status, want)
 		}

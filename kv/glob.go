@@ -1,5 +1,8 @@
 package kv
 
+// Match reports whether a key matches a pattern as KEYS of Redis has them.
+func Match(pattern, key []byte) bool { return globMatch(pattern, key) }
+
 // globMatch reports whether text matches a pattern as Redis has them: * any
 // bytes, ? one byte, [ab], [a-z], [^a] one byte of a class, \ the next byte as
 // it is. It takes time of the order of len(pattern)*len(text).

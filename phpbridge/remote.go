@@ -110,20 +110,41 @@ func refuse(conn io.Writer, err error) error {
 	return err
 }
 
-// readRemote reads a record, which must be of one kind. Memory is taken as its
-// bytes come, not as they are announced. The error is io.EOF at the end of the
-// connection between two records.
+// readRemote reads a record, which must be of one kind. The error is io.EOF at the
+// end of the connection between two records.
 func readRemote(r io.Reader, kind recordType, most int64) ([]byte, error) {
-	var header [C.EPHPM_RECORD_HEADER]byte
-	if _, err := io.ReadFull(r, header[:]); err != nil {
+	got, n, err := readRemoteHeader(r)
+	if err != nil {
 		return nil, err
 	}
-	got, n := recordType(header[4]), int64(binary.LittleEndian.Uint32(header[:]))
 	if got != kind {
 		return nil, fmt.Errorf("record of type %d, want %d", got, kind)
 	}
+	return readRemotePayload(r, got, n, most)
+}
+
+// readAnyRemote is readRemote for a record of any kind.
+func readAnyRemote(r io.Reader, most int64) (kind recordType, payload []byte, err error) {
+	kind, n, err := readRemoteHeader(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	payload, err = readRemotePayload(r, kind, n, most)
+	return kind, payload, err
+}
+
+func readRemoteHeader(r io.Reader) (kind recordType, n int64, err error) {
+	var header [C.EPHPM_RECORD_HEADER]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return 0, 0, err
+	}
+	return recordType(header[4]), int64(binary.LittleEndian.Uint32(header[:])), nil
+}
+
+// readRemotePayload takes memory as the bytes come, not as they are announced.
+func readRemotePayload(r io.Reader, kind recordType, n, most int64) ([]byte, error) {
 	if n > most {
-		return nil, fmt.Errorf("record of type %d with %d bytes, at most %d are possible", got, n, most)
+		return nil, fmt.Errorf("record of type %d with %d bytes, at most %d are possible", kind, n, most)
 	}
 	var b bytes.Buffer
 	if m, err := b.ReadFrom(io.LimitReader(r, n)); err != nil || m < n {

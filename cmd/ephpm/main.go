@@ -27,6 +27,8 @@ const usage = `Usage:
   ephpm reload [-c FILE]                          let the running server take up new code
   ephpm config check [-c FILE]                    check a configuration and exit
   ephpm php [--config FILE] [--site NAME] [ARGS]  run PHP as php-cli does; -h there
+  ephpm kv COMMAND [-c FILE] [--site NAME] [ARGS] read and change the key-value store
+                                                  of the running server; -h there
   ephpm version                                   print the versions
   ephpm help                                      print this
 
@@ -73,6 +75,8 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return misuse(stderr, "ephpm config has one command: check")
 	case "php":
 		return php(os.Args[0], args, stderr)
+	case "kv":
+		return kvStore(args, environ, os.Stdin, stdout, stderr)
 	case "version", "-version", "--version":
 		b := server.Build()
 		fmt.Fprintf(stdout, "ephpm %s\nPHP %s\n%s\n", b.Version, b.PHP, b.Go)
@@ -88,7 +92,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return php(os.Args[0], append([]string{command}, args...), stderr)
 	}
 	text := fmt.Sprintf("unknown command %q", command)
-	if near := nearest(command, []string{"dev", "serve", "reload", "config", "php", "version", "help"}); near != "" {
+	if near := nearest(command, []string{"dev", "serve", "reload", "config", "php", "kv", "version", "help"}); near != "" {
 		text += "; did you mean " + near + "?"
 	}
 	return misuse(stderr, text)

@@ -50,20 +50,24 @@ func phpServer(args, environ []string) (to server.PHPServer, rest []string, err 
 			to.Site = value
 		}
 	}
+	to.Socket, err = serverSocket(config, environ)
+	if err != nil && config == "" {
+		to.Socket, err = err.Error(), nil // for who calls one
+	}
+	return to, args, err
+}
+
+// serverSocket returns the control socket of the server of a configuration, or of
+// that which findServer finds without one.
+func serverSocket(config string, environ []string) (string, error) {
 	if config == "" {
-		if to.Socket, err = findServer(environ); err != nil {
-			to.Socket = err.Error() // for who calls one
-		}
-		return to, args, nil
+		return findServer(environ)
 	}
 	c, _, err := load(request{file: config, environ: environ})
 	if err != nil {
-		return to, nil, err
+		return "", err
 	}
-	if to.Socket, err = controlOf(c); err != nil {
-		return to, nil, err
-	}
-	return to, args, nil
+	return controlOf(c)
 }
 
 // controlOf returns the absolute path of the control socket of a configuration.

@@ -52,7 +52,6 @@ func plannedKey(key string) (advice string, ok bool) {
 // plannedCommands are the public project's commands that this version does not
 // have, with what to do instead.
 var plannedCommands = map[string]string{
-	"kv":        "use redis-cli with an external Redis",
 	"install":   "write a unit for your service manager that runs ephpm serve",
 	"uninstall": "remove the unit by your service manager",
 	"start":     "use your service manager",
