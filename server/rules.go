@@ -164,10 +164,18 @@ func (r *rules) known(s *site, w *response, q *http.Request, v *visit, path stri
 	return true
 }
 
-// runs reports whether what a path has led to may be answered with.
-func (r *rules) runs(found *route) bool {
-	if found.script == nil {
-		return found.file == "" || !fitsAny(r.blocked, "/"+found.file)
+// applyRoute is apply for what the path has led to, such as the index file of a
+// directory: who may not ask for it gets it by no other path.
+func (r *rules) applyRoute(s *site, w *response, q *http.Request, v *visit, now time.Time) bool {
+	path := "/" + v.route.file
+	switch script := v.route.script; {
+	case script != nil:
+		if path = script.name; len(r.php) > 0 && !fitsAny(r.php, path) {
+			w.fail(http.StatusForbidden)
+			return true
+		}
+	case v.route.file == "":
+		return false
 	}
-	return !fitsAny(r.blocked, found.script.name) && (len(r.php) == 0 || fitsAny(r.php, found.script.name))
+	return !r.open(w, q, path) || !r.known(s, w, q, v, path, now)
 }

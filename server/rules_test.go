@@ -243,13 +243,14 @@ func TestPasswordFileIsReadAgain(t *testing.T) {
 
 func TestRulesOfAPath(t *testing.T) {
 	pool := &fakePool{}
-	root := files(t, "index.php", "a.txt", "admin/index.php", "admin/x.txt", "uploads/evil.php", "uploads/index.php", "uploads/ok.txt", "vendor/lib.php", "api.php", "dir/index.html", "secret/x.txt")
+	root := files(t, "index.php", "a.txt", "admin/index.php", "admin/x.txt", "uploads/evil.php", "uploads/index.php", "uploads/ok.txt", "vendor/lib.php", "api.php", "dir/index.html", "secret/x.txt", "desk/index.php", "local/index.html")
 	s := newTest(t, root, pool, func(c *Config) {
 		c.Server.Fallback = []string{"$uri", "$uri/", "=404"}
 		c.Server.Security.BlockedPaths = []string{"/vendor", "/uploads/*.php"}
-		c.Server.Security.AllowedPHPPaths = []string{"/index.php", "/admin/*", "/api.php", "/uploads/*"}
-		c.Access = []AccessConfig{{Path: "/secret", Allow: []string{"10.0.0.0/8", "::1"}, Deny: []string{"10.0.0.13"}}}
-		c.Auth = []AuthConfig{{Path: "/admin", Realm: "Staff", Users: []string{"alice:" + hashOf(t, "pass")}}}
+		c.Server.Security.AllowedPHPPaths = []string{"/index.php", "/admin/*", "/api.php", "/uploads/*", "/desk/*"}
+		c.Access = []AccessConfig{{Path: "/secret", Allow: []string{"10.0.0.0/8", "::1"}, Deny: []string{"10.0.0.13"}}, {Path: "/local/*.html", Allow: []string{"10.0.0.0/8"}}}
+		staff := []string{"alice:" + hashOf(t, "pass")}
+		c.Auth = []AuthConfig{{Path: "/admin", Realm: "Staff", Users: staff}, {Path: "/desk/index.php", Realm: "Staff", Users: staff}}
 		c.Redirects = []RedirectConfig{{Path: "/old/*", To: "/$1", Status: 301}}
 		c.Rewrites = []RewriteConfig{
 			{Path: "/api/*", To: "/api.php?call=$1&$query_string"}, {Path: "/hide/*", To: "/.$1"}, {Path: "/in/*", To: "/admin/$1"},
@@ -274,6 +275,7 @@ func TestRulesOfAPath(t *testing.T) {
 		{"/uploads/evil.php", "", "", 403}, {"/uploads/evil.php/x", "", "", 403}, {"/uploads/", "", "", 403}, {"/uploads/ok.txt", "", "", 200},
 		{"/admin/", "", "", 401}, {"/admin", "", "", 401}, {"//admin/x.txt", "", "", 401}, {"/admin/x.txt", "", "bob", 401}, {"/admin/x.txt", "", "alice", 200}, {"/admin/", "", "alice", 200},
 		{"/secret/x.txt", "192.0.2.1", "", 403}, {"/secret/x.txt", "10.1.2.3", "", 200}, {"/secret/x.txt", "10.0.0.13", "", 403},
+		{"/desk/", "", "", 401}, {"/desk/", "", "alice", 200}, {"/local/", "192.0.2.1", "", 403}, {"/local/", "10.1.2.3", "", 200},
 		{"/old/a.txt", "", "", 301}, {"/api/x", "", "", 200}, {"/hide/env", "", "", 403}, {"/in/x.txt", "", "", 401}, {"/in/x.txt", "", "alice", 200},
 		{"/s/x.txt", "192.0.2.1", "", 403}, {"/d", "", "", 200}, {"/d/", "", "", 404}, {"/a.txt", "", "", 200},
 	} {

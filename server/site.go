@@ -134,8 +134,7 @@ func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) han
 		return s.upgrade(w, r, v, now)
 	}
 	v.route = s.routes.find(v.tree, v.target, v.path, now)
-	if s.rules != nil && !s.rules.runs(&v.route) {
-		w.fail(http.StatusForbidden)
+	if s.rules != nil && s.rules.applyRoute(s, w, r, v, now) {
 		return handlerError
 	}
 	switch {
