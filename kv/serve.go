@@ -182,6 +182,17 @@ func (s *Server) admit(ctx context.Context, wg *sync.WaitGroup, l net.Listener, 
 	})
 }
 
+// Cut closes the connections of the clients of a Store that goes away.
+func (s *Server) Cut(store *Store) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clients {
+		if c.site.Load() == store {
+			_ = c.conn.Close() // ends its goroutines
+		}
+	}
+}
+
 func (s *Server) remove(c *client) {
 	c.end()
 	s.mu.Lock()

@@ -70,11 +70,19 @@ func (s *Server) openRedis(list []net.Listener) {
 	if len(list) > 0 {
 		s.redis = newRedisServer(s.config, s.sites, list, s.log)
 		for _, site := range s.sites.all {
-			site.vars = redisVars(s.config.KV, site.name, list)
+			s.setRedisVars(site)
 		}
 	}
 	if s.metrics != nil {
 		s.metrics.registry.MustRegister(kvMetrics{s.stores, s.redis})
+	}
+}
+
+// setRedisVars gives the scripts of a site what they need to connect, if there is
+// something to connect to. For who opens the site.
+func (s *Server) setRedisVars(site *site) {
+	if s.redis != nil {
+		site.vars = redisVars(s.config.KV, site.name, s.redis.listeners)
 	}
 }
 
@@ -125,15 +133,15 @@ func sitePassword(secret, site string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// owner returns the site that a user is, by one of its host names or, without
-// any other site, whatever the name.
+// owner returns the site that a user is, by one of its host names or, on a server
+// that can have no other site, whatever the name.
 func (s *sites) owner(user string) *site {
 	if name, ok := hostName(user); ok && name == user {
-		if site, ok := s.named.find(name); ok {
-			return site
+		if site, err := s.find(name); err != nil || site != s.other {
+			return site // nil with an error, which was logged
 		}
 	}
-	if s.other != nil && len(s.all) == 1 || user == noSite {
+	if s.dir == nil && s.other != nil && len(s.all) == 1 || user == noSite {
 		return s.other
 	}
 	return nil
@@ -143,7 +151,7 @@ func (s *sites) owner(user string) *site {
 // nobody.
 func publisher(sites *sites) func(*kv.Store, string, []byte) int {
 	return func(store *kv.Store, channel string, payload []byte) int {
-		for _, site := range sites.all {
+		for _, site := range sites.now() {
 			if site.store != store || site.sockets == nil {
 				continue
 			}

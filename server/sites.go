@@ -43,6 +43,14 @@ func (s *sites) find(name string) (*site, error) {
 	return s.other, nil
 }
 
+// now returns the sites that are open, those of directories too.
+func (s *sites) now() []*site {
+	if s.dir == nil {
+		return s.all
+	}
+	return slices.Concat(s.all, s.dir.now())
+}
+
 // A siteOpener makes a site. It gets the site's name, which is noSite for the
 // document root of unknown names, and the configuration as the site has it.
 type siteOpener func(name string, c Config, sc SiteConfig) (*site, error)

@@ -60,7 +60,11 @@ func (s *Server) newSitesDir(open siteOpener) (*sitesDir, error) {
 		suffix: s.config.Server.SitesDomainSuffix,
 		open: func(name string) (*site, error) {
 			sc := s.config.directorySite(name)
-			return open(name, s.config.forSite(sc), sc)
+			site, err := open(name, s.config.forSite(sc), sc)
+			if err == nil {
+				s.setRedisVars(site)
+			}
+			return site, err
 		},
 		close: s.closeSite,
 		log:   s.log,
@@ -80,6 +84,9 @@ func (s *Server) closeSite(gone *site) {
 	}
 	if gone.sockets != nil {
 		gone.sockets.wait()
+	}
+	if s.redis != nil && gone.store != nil {
+		s.redis.Cut(gone.store)
 	}
 	s.stores.remove(ctx, gone.name)
 }
@@ -213,6 +220,16 @@ func (d *sitesDir) watch(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// now returns the sites that are open.
+func (d *sitesDir) now() (open []*site) {
+	for _, e := range *d.index.Load() {
+		if s := e.site.Load(); s != nil {
+			open = append(open, s)
+		}
+	}
+	return open
 }
 
 // end returns the sites that are open, and opens no more.
