@@ -200,3 +200,23 @@ func TestStoreIsReachedFromEvents(t *testing.T) {
 		t.Errorf("the event stored %q", fmt.Sprint(got))
 	}
 }
+
+// A script on the command line has the store and the sessions of the server.
+func TestCommandLineReachesTheStore(t *testing.T) {
+	t.Parallel()
+	dir := socketDir(t)
+	a := startApp(t, appOptions{
+		TOML: "[server]\ncontrol_socket = \"" + dir + "/control\"\n",
+		Files: map[string]string{"index.php": `<?php ini_set('session.save_handler', 'ephpm'); session_id('0123456789abcdef0123456789');
+			session_start(); echo ephpm_kv_get('from'), ' ', $_SESSION['from'] ?? 'none';`},
+	})
+	writeFiles(t, dir, map[string]string{"ephpm.toml": "[server]\ncontrol_socket = \"control\"\n"})
+	phpRun{Dir: dir, Args: []string{"-d", "session.save_handler=ephpm", "-d", "session.use_cookies=0", "-d", "session.cache_limiter=", "-r", `
+		ephpm_kv_set('from', 'cron'); $big = str_repeat('x', 200000); ephpm_kv_set('big', $big);
+		session_id('0123456789abcdef0123456789'); session_start(); $_SESSION['from'] = 'cron'; session_write_close();
+		echo ephpm_kv_get('from'), ' ', ephpm_kv_get('big') === $big ? 'whole' : 'cut', ' ', count(ephpm_kv_mget(['from', 'no'])), "\n";`,
+	}}.want(t, 0, "cron whole 2\n", "")
+	if _, body := a.get("/"); body != "cron cron" {
+		t.Errorf("the server has %q, want what the script stored", body)
+	}
+}

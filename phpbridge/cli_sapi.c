@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sapi.h"
+#include "session.h"
 
 static const struct ephpm_cli_options *options;
 
@@ -154,13 +155,13 @@ static PHP_MINIT_FUNCTION(ephpm_cli)
 {
 	const int flags = CONST_PERSISTENT;
 
-	(void)type;
 	zend_hash_str_del(EG(zend_constants), ZEND_STRL("PHP_BINARY"));
 	zend_register_stringl_constant(
 		ZEND_STRL("PHP_BINARY"), options->binary, strlen(options->binary), flags, module_number);
 	zend_register_bool_constant(ZEND_STRL("PHP_CLI_PROCESS_TITLE"), true, flags, module_number);
 	ephpm_http_constants(module_number);
-	return SUCCESS;
+	ephpm_session_register();
+	return zend_register_functions(NULL, ephpm_kv_functions, NULL, type);
 }
 
 static PHP_MINFO_FUNCTION(ephpm_cli)
