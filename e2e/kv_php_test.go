@@ -80,6 +80,8 @@ func TestKVRefusesWhatCannotWork(t *testing.T) {
 		{`ephpm_kv_set('long', str_repeat('x', 500000)); ephpm_kv_mget(array_fill(0, 65535, 'long'))`,
 			`"Exception: ephpm_kv_mget(): the values have more than 67108864 bytes together"`},
 		{`ephpm_kv_del('long'); ephpm_kv_scan('', 0, 0)`, `"ValueError: ephpm_kv_scan(): Argument #3 ($limit) must be 1 to 10000, 0 given"`},
+		{`ini_set('session.save_handler', 'ephpm'); session_id('dddd'); ephpm_kv_hset('session:dddd', 'f', 'v'); session_start()`,
+			`"Exception: session_start(): the key holds a hash"`},
 		{`ephpm_kv_get()`, `"ArgumentCountError: ephpm_kv_get() expects exactly 1 argument, 0 given"`},
 		{`ephpm_kv_del('a', [])`, `"TypeError: ephpm_kv_del(): Argument #2 must be of type string, array given"`},
 	} {

@@ -61,6 +61,9 @@ func (h *kvHost) call(ctx context.Context, c *phpbridge.Call) {
 // to have waited in vain are answers, not exceptions.
 func throwStoreError(c *phpbridge.Call, err error) {
 	name := kvNames[c.Func()]
+	if c.Func() >= phpbridge.SessionOpen {
+		name = "session_start"
+	}
 	switch {
 	case errors.Is(err, kv.ErrFull), errors.Is(err, kv.ErrNotInteger), errors.Is(err, kv.ErrOverflow),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
