@@ -146,21 +146,20 @@ func (s *Server) openControl() {
 		s.log.Warn("no control socket: scripts on the command line will not find this server", "err", err)
 		return
 	}
-	s.control = &control{listener: l, find: callable{s.sites, s.sites.all}.host, log: s.log}
+	s.control = &control{listener: l, find: callable{s.sites}.host, log: s.log}
 }
 
 // A callable finds sites for processes that call. It may be used from any
 // goroutine, also while the sites shut down.
 type callable struct {
 	sites *sites
-	fixed []*site // sites.all as it was at the start
 }
 
 // host returns who answers the host calls of a site; an empty name means the only
 // site.
 func (c callable) host(name string) (phpbridge.Host, error) {
-	if (name == "" || name == soleSite) && len(c.fixed) == 1 && c.sites.dir == nil {
-		return c.fixed[0].host, nil
+	if (name == "" || name == soleSite) && len(c.sites.all) == 1 && c.sites.dir == nil {
+		return c.sites.all[0].host, nil
 	}
 	if name == "" {
 		return nil, fmt.Errorf("it has several sites, name one with --site%s", c.names(": "))
@@ -181,7 +180,7 @@ func (c callable) host(name string) (phpbridge.Host, error) {
 // without any.
 func (c callable) names(behind string) string {
 	var names []string
-	for _, site := range c.fixed {
+	for _, site := range c.sites.all {
 		if site != c.sites.other || site.name != noSite {
 			names = append(names, site.name)
 		}
