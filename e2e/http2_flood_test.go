@@ -114,7 +114,7 @@ func TestHTTP2Floods(t *testing.T) {
 		}
 		memory.end()
 		t.Logf("%s: at most %d MiB of memory, %d before", name, memory.front>>20, front>>20)
-		if memory.err != nil || memory.front > front+100<<20 {
+		if memory.err != nil || memory.front > front+100<<20 && !raceEnabled { // it has memory of its own
 			t.Errorf("%s: memory followed (%v)", name, memory.err)
 		}
 	}
