@@ -121,14 +121,6 @@ func (c *Call) AtEnd(name string, f func()) bool {
 	return true
 }
 
-// HasEnd reports whether there is something to run under a name.
-func (c *Call) HasEnd(name string) bool {
-	e := c.ends
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.named[name] != nil
-}
-
 // EndNow runs what AtEnd has under a name and forgets it.
 func (c *Call) EndNow(name string) {
 	e := c.ends

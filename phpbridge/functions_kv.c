@@ -1,133 +1,9 @@
 /* The ephpm_kv_ functions. Reads are answered from the store's memory where that
  * is possible, everything else by the front; see functions.stub.php for what they
  * promise. */
+#include "functions_kv_arginfo.h"
 #include "kvread.h"
 #include "sapi.h"
-
-#define TEXT(name) ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
-#define INT(name) ZEND_ARG_TYPE_INFO(0, name, IS_LONG, 0)
-#define TTL() ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, ttl, IS_LONG, 0, "0")
-#define RETURNS(name, required, type, nullable) \
-	ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(name, 0, required, type, nullable)
-#define RETURNS_OR_FALSE(name, required, type) \
-	ZEND_BEGIN_ARG_WITH_RETURN_TYPE_MASK_EX(name, 0, required, type | MAY_BE_FALSE)
-
-/* clang-format off */
-RETURNS(arginfo_get, 1, IS_STRING, 1)
-	TEXT(key)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_set, 2, _IS_BOOL, 0)
-	TEXT(key)
-	TEXT(value)
-	TTL()
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_del, 1, IS_LONG, 0)
-	TEXT(key)
-	ZEND_ARG_VARIADIC_TYPE_INFO(0, keys, IS_STRING, 0)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_exists, 1, _IS_BOOL, 0)
-	TEXT(key)
-ZEND_END_ARG_INFO()
-
-RETURNS_OR_FALSE(arginfo_incr, 1, MAY_BE_LONG)
-	TEXT(key)
-ZEND_END_ARG_INFO()
-
-RETURNS_OR_FALSE(arginfo_incr_by, 2, MAY_BE_LONG)
-	TEXT(key)
-	INT(by)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_expire, 2, _IS_BOOL, 0)
-	TEXT(key)
-	INT(seconds)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_ttl, 1, IS_LONG, 0)
-	TEXT(key)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_flush_all, 0, _IS_BOOL, 0)
-ZEND_END_ARG_INFO()
-
-RETURNS_OR_FALSE(arginfo_wait, 3, MAY_BE_ARRAY)
-	TEXT(key)
-	INT(last_version)
-	INT(timeout_ms)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_mget, 1, IS_ARRAY, 0)
-	ZEND_ARG_TYPE_INFO(0, keys, IS_ARRAY, 0)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_mset, 1, _IS_BOOL, 0)
-	ZEND_ARG_TYPE_INFO(0, values, IS_ARRAY, 0)
-	TTL()
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_getset, 2, IS_STRING, 1)
-	TEXT(key)
-	TEXT(value)
-ZEND_END_ARG_INFO()
-
-RETURNS_OR_FALSE(arginfo_append, 2, MAY_BE_LONG)
-	TEXT(key)
-	TEXT(value)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_hset, 3, _IS_BOOL, 0)
-	TEXT(key)
-	TEXT(field)
-	TEXT(value)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_hget, 2, IS_STRING, 1)
-	TEXT(key)
-	TEXT(field)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_hdel, 2, IS_LONG, 0)
-	TEXT(key)
-	TEXT(field)
-	ZEND_ARG_VARIADIC_TYPE_INFO(0, fields, IS_STRING, 0)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_hgetall, 1, IS_ARRAY, 0)
-	TEXT(key)
-ZEND_END_ARG_INFO()
-
-RETURNS_OR_FALSE(arginfo_hincrby, 3, MAY_BE_LONG)
-	TEXT(key)
-	TEXT(field)
-	INT(by)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_cas, 3, _IS_BOOL, 0)
-	TEXT(key)
-	ZEND_ARG_TYPE_INFO(0, old, IS_STRING, 1)
-	TEXT(new)
-	TTL()
-ZEND_END_ARG_INFO()
-
-RETURNS_OR_FALSE(arginfo_lock, 2, MAY_BE_STRING)
-	TEXT(key)
-	ZEND_ARG_TYPE_INFO(0, ttl, IS_DOUBLE, 0)
-	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, wait, IS_DOUBLE, 0, "0.0")
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_unlock, 1, _IS_BOOL, 0)
-	TEXT(token)
-ZEND_END_ARG_INFO()
-
-RETURNS(arginfo_scan, 0, IS_ARRAY, 0)
-	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, prefix, IS_STRING, 0, "\"\"")
-	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, cursor, IS_LONG, 0, "0")
-	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, limit, IS_LONG, 0, "100")
-ZEND_END_ARG_INFO()
-/* clang-format on */
 
 /* The functions of one shape: what they take. */
 static void call_key(INTERNAL_FUNCTION_PARAMETERS, uint16_t function)
@@ -189,17 +65,16 @@ static void call_set(INTERNAL_FUNCTION_PARAMETERS, uint16_t function)
 	ephpm_call_run(&call, function, return_value);
 }
 
-/* Adds values as strings. False with an exception pending. */
-static bool add_texts(struct ephpm_call *call, zval *values, uint32_t count)
+/* Adds a value as a string. False with an exception pending. */
+static bool add_text(struct ephpm_call *call, zval *value)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		zend_string *text = zval_try_get_string(&values[i]);
-		if (!text) {
-			return false;
-		}
-		ephpm_call_string(call, text);
-		zend_string_release(text);
+	zend_string *text = zval_try_get_string(value);
+
+	if (!text) {
+		return false;
 	}
+	ephpm_call_string(call, text);
+	zend_string_release(text);
 	return true;
 }
 
@@ -225,12 +100,6 @@ static void call_texts(INTERNAL_FUNCTION_PARAMETERS, uint16_t function, uint32_t
 	ephpm_call_run(&call, function, return_value);
 }
 
-static void throw_type(void)
-{
-	zend_throw_exception_ex(
-		zend_ce_exception, 0, "%s(): the key holds a hash", get_active_function_name());
-}
-
 /* Reads from the store's memory; an absent key is null. False: ask the front. */
 static bool read_shared(const zend_string *key, zval *value)
 {
@@ -244,7 +113,8 @@ static bool read_shared(const zend_string *key, zval *value)
 		ZVAL_NULL(value);
 		return true;
 	case EPHPM_KV_HASH:
-		throw_type();
+		zend_throw_exception_ex(
+			zend_ce_exception, 0, "%s(): the key holds a hash", get_active_function_name());
 		return true;
 	default:
 		return false;
@@ -364,7 +234,7 @@ static ZEND_FUNCTION(ephpm_kv_mget)
 	}
 	ZEND_HASH_FOREACH_VAL(keys, key) {
 		ZVAL_DEREF(key);
-		if (!add_texts(&call, key, 1)) {
+		if (!add_text(&call, key)) {
 			smart_str_free(&call.values);
 			RETURN_THROWS();
 		}
@@ -401,7 +271,7 @@ static ZEND_FUNCTION(ephpm_kv_mset)
 			ephpm_call_bytes(&call, digits, (size_t)n);
 		}
 		ZVAL_DEREF(value);
-		if (!add_texts(&call, value, 1)) {
+		if (!add_text(&call, value)) {
 			smart_str_free(&call.values);
 			RETURN_THROWS();
 		}

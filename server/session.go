@@ -12,8 +12,7 @@ import (
 // other, in the order in which they came, and each sees what the one before wrote.
 const (
 	sessionPrefix = "session:"
-	sessionLock   = "session:" // the name of its lock, which is no key
-	openSession   = "session"  // what the request has to end
+	openSession   = "session" // what the request has to end
 )
 
 // session answers the session functions.
@@ -46,7 +45,7 @@ func (h *kvHost) session(ctx context.Context, c *phpbridge.Call) error {
 // returns its data. The lock is the request's until it closes the session or ends.
 func (h *kvHost) openSession(ctx context.Context, c *phpbridge.Call, key []byte) error {
 	c.EndNow(openSession)
-	token, err := h.store.Lock(ctx, []byte(sessionLock+c.String(0)), 0)
+	token, err := h.store.Lock(ctx, key, 0) // names of locks are not those of keys
 	if err != nil {
 		return err
 	}
