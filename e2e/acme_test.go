@@ -1,15 +1,21 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
 )
 
 // acmeTOML asks an authority for certificates.
@@ -157,5 +163,107 @@ func TestACMEHoldsNothingUp(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Error(err)
+	}
+}
+
+// Sites get certificates: those of tables at the start, those of directories when the
+// first client asks for them, and names that nobody has never.
+func TestACMEForSites(t *testing.T) {
+	t.Parallel()
+	own, dir := newAuthority(t), filepath.Join(t.TempDir(), "certs")
+	p := newPebble(t, own)
+	page := `<?php echo $_SERVER['DOCUMENT_ROOT'], ' ', $_SERVER['HTTPS'];`
+	s := startSites(t, fmt.Sprintf(`
+[server]
+sites_dir = "$dir/sites/dir"
+sites_state_dir = "$dir/state"
+[server.tls]
+acme_sites = true
+cache_dir = %q
+acme_directory = %q
+acme_ca = %q
+listen = "127.0.0.1:0"
+[server.metrics]
+enabled = true
+[[site]]
+names = ["table.test", "*.table.test", "localhost"]
+root = "$dir/sites/table"
+`, dir, p.URL, own.File), map[string]string{"table/index.php": page, "dir/a.test/index.php": page, "dir/b.test/index.php": page})
+	addr := strings.TrimPrefix(s.tlsURL(), "https://")
+	udp := s.waitLog(`msg="HTTP/3 listening" addr="?(\S+?)"? `)[1]
+	p.open(portIn(t, s.Addr), portIn(t, addr))
+	p.waitCertificate(t, addr, "table.test")
+	if n := p.Orders.Load(); n != 1 {
+		t.Errorf("at the start %d certificates were asked for, want that of the table", n)
+	}
+
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: p.Roots},
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		},
+		ForceAttemptHTTP2: true, DisableKeepAlives: true,
+	}}
+	// The first client waits, and so do those beside it.
+	hundred(t, func(int) error {
+		resp, err := client.Get("https://a.test/")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if want := s.dir + "/sites/dir/a.test on"; err != nil || string(body) != want {
+			return fmt.Errorf("the page says %q (%v), want %q", body, err, want)
+		}
+		return nil
+	})
+	for i := range 20 { // they get the first certificate, at once
+		name := fmt.Sprintf("invented%d.test", i)
+		if _, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: p.Roots, ServerName: name}); err == nil {
+			t.Errorf("%s has a certificate", name)
+		}
+	}
+	if n := p.Orders.Load(); n != 2 {
+		t.Errorf("then %d certificates were asked for, want those of the table and of one directory", n)
+	}
+	checkHTTP3Site(t, s, p, udp, "a.test")
+	checkHTTP3Site(t, s, p, udp, "b.test")
+	for _, name := range []string{"table.test", "a.test", "b.test"} {
+		if v, err := s.metric(fmt.Sprintf("ephpm_tls_certificate_expiry_timestamp_seconds{name=%q}", name)); err != nil || v == 0 {
+			t.Errorf("the certificate of %s expires at %v (%v)", name, v, err)
+		}
+	}
+
+	if err := os.RemoveAll(filepath.Join(s.dir, "sites", "dir", "b.test")); err != nil {
+		t.Fatal(err)
+	}
+	s.waitLog(`msg="site removed" site=b.test`)
+	if _, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: p.Roots, ServerName: "b.test"}); err == nil {
+		t.Error("a directory that is gone still has its certificate")
+	}
+	if n := p.Orders.Load(); n != 3 {
+		t.Errorf("in all %d certificates were asked for, want 3", n)
+	}
+}
+
+// checkHTTP3Site wants a site's page over HTTP/3 with its certificate.
+func checkHTTP3Site(t *testing.T, s *siteTest, p *pebble, addr, name string) {
+	t.Helper()
+	transport := &http3.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: p.Roots},
+		Dial: func(ctx context.Context, _ string, c *tls.Config, q *quic.Config) (*quic.Conn, error) {
+			return quic.DialAddr(ctx, addr, c, q)
+		},
+	}
+	defer transport.Close()
+	resp, err := (&http.Client{Transport: transport, Timeout: patience}).Get("https://" + name + "/")
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if want := s.dir + "/sites/dir/" + name + " on"; err != nil || string(body) != want || resp.ProtoMajor != 3 {
+		t.Errorf("%s over %s: %q (%v), want %q", name, resp.Proto, body, err, want)
 	}
 }

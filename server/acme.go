@@ -21,21 +21,20 @@ const acmeProtocol = "acme-tls/1"
 // An acme obtains certificates and renews them. certmagic does the work; here is
 // what it needs to know. Its methods may be called from any goroutine.
 type acme struct {
-	domains []string // in lower case
+	domains []string   // obtained from the start on
+	dir     *acmeSites // obtained when they are asked for
 	log     *slog.Logger
 	cache   *certmagic.Cache
 	config  *certmagic.Config
 	issuer  *certmagic.ACMEIssuer
 }
 
-// newACME returns what obtains the certificates of a checked configuration with
-// Domains. Nothing is asked for before run. The ports are those of our listeners,
+// newACME returns what obtains certificates for domains, in lower case, and later
+// for sites. Nothing is asked for before run. The ports are those of our listeners,
 // which answer the challenges; 0 means that there is none.
-func newACME(c TLSConfig, httpPort, tlsPort int, log *slog.Logger) (*acme, error) {
-	a := &acme{log: log}
-	for _, name := range c.Domains {
-		a.domains = append(a.domains, strings.ToLower(name))
-	}
+func newACME(c TLSConfig, domains []string, httpPort, tlsPort int, log *slog.Logger) (*acme, error) {
+	a := &acme{domains: domains, log: log}
+	a.dir = newACMESites(a)
 	if err := os.MkdirAll(c.CacheDir, 0o700); err != nil {
 		return nil, fmt.Errorf("server.tls.cache_dir: %w", err)
 	}
@@ -51,12 +50,16 @@ func newACME(c TLSConfig, httpPort, tlsPort int, log *slog.Logger) (*acme, error
 		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return a.config, nil },
 		Logger:           logger,
 	})
+	first := "" // for who asks for no name, or for one that there is no certificate for
+	if len(domains) > 0 {
+		first = domains[0]
+	}
 	a.config = certmagic.New(a.cache, certmagic.Config{
 		Storage:            &certmagic.FileStorage{Path: c.CacheDir},
-		DefaultServerName:  a.domains[0],
-		FallbackServerName: a.domains[0],
+		DefaultServerName:  first,
+		FallbackServerName: first,
 		OnEvent:            a.event,
-		ShouldEmitFunc:     func(event string) bool { return event == eventObtained },
+		ShouldEmitFunc:     func(event string) bool { return slices.Contains(acmeEvents, event) },
 		Logger:             logger,
 	})
 	a.issuer = certmagic.NewACMEIssuer(a.config, certmagic.ACMEIssuer{
@@ -85,13 +88,28 @@ func authorityOf(c TLSConfig) string {
 	return certmagic.LetsEncryptProductionCA
 }
 
-// eventObtained is certmagic's name for a new certificate, renewed ones as well.
-const eventObtained = "cert_obtained"
+// What certmagic tells: a new certificate, renewed ones as well; one that is ready to
+// be shown; one that could not be obtained, which is tried again.
+const (
+	eventObtained = "cert_obtained"
+	eventReady    = "cached_managed_cert"
+	eventFailed   = "cert_failed"
+)
 
-// event logs a new certificate. Failures reach the log by zapCore.
+var acmeEvents = []string{eventObtained, eventReady, eventFailed}
+
+// event logs a new certificate, and tells those who wait for one. Failures reach the
+// log by zapCore.
 func (a *acme) event(_ context.Context, event string, data map[string]any) error {
-	if event == eventObtained {
+	switch event {
+	case eventObtained:
 		a.log.Info("certificate obtained", "name", data["identifier"], "renewal", data["renewal"])
+	case eventReady:
+		names, _ := data["sans"].([]string)
+		a.dir.settle(names...)
+	case eventFailed:
+		name, _ := data["identifier"].(string)
+		a.dir.settle(name)
 	}
 	return nil
 }
@@ -99,12 +117,26 @@ func (a *acme) event(_ context.Context, event string, data map[string]any) error
 // run keeps the certificates obtained and fresh until ctx ends. Failures are
 // logged and tried again, later and later; certmagic does so for 30 days.
 func (a *acme) run(ctx context.Context) {
-	if err := a.config.ManageAsync(ctx, a.domains); err != nil {
-		a.log.Error("ACME does not start", "err", err)
-	}
-	<-ctx.Done()
+	a.obtain(ctx, a.domains...)
+	a.dir.run(ctx)
 	a.close()
 	certmagic.CleanUpOwnLocks(context.WithoutCancel(ctx), a.config.Logger)
+}
+
+// obtain loads or obtains certificates and keeps them fresh, in the background.
+func (a *acme) obtain(ctx context.Context, names ...string) {
+	if err := a.config.ManageAsync(ctx, names); err != nil {
+		a.log.Error("ACME does not start", "names", names, "err", err)
+	}
+}
+
+// drop ends the renewal of certificates.
+func (a *acme) drop(names []string) {
+	var subjects []certmagic.SubjectIssuer
+	for _, name := range names {
+		subjects = append(subjects, certmagic.SubjectIssuer{Subject: name})
+	}
+	a.cache.RemoveManaged(subjects)
 }
 
 // close ends what newACME started, when run has not been called.
@@ -114,8 +146,11 @@ func (a *acme) close() { a.cache.Stop() } // waits for what renews
 // have a port.
 func (a *acme) manages(host string) bool {
 	name, ok := hostName(host)
-	return ok && slices.Contains(a.domains, name)
+	return ok && (slices.Contains(a.domains, name) || a.dir.asked(name))
 }
+
+// names returns the names for which certificates are obtained here, so far.
+func (a *acme) names() []string { return slices.Concat(a.domains, a.dir.names()) }
 
 // expiry returns when the certificate of a domain expires, in Unix time; 0 when
 // there is none.

@@ -33,7 +33,7 @@ func (m certMetrics) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	if a := m.certs.acme; a != nil {
-		for _, name := range a.domains {
+		for _, name := range a.names() {
 			expiry[name] = a.expiry(name)
 		}
 	}

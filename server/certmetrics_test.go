@@ -10,7 +10,7 @@ import (
 func TestCertificateMetrics(t *testing.T) {
 	pair := newKeyPair(t, t.TempDir(), "a.example")
 	c, _ := newCerts(t, pair)
-	a, err := newACME(TLSConfig{Domains: []string{"C.example"}, CacheDir: t.TempDir()}, 0, 443, quiet)
+	a, err := newACME(TLSConfig{CacheDir: t.TempDir()}, []string{"c.example"}, 0, 443, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,17 +44,20 @@ type certificates struct {
 	acme       *acme // nil: all certificates are in files
 	current    atomic.Pointer[certIndex]
 	failures   atomic.Uint64 // changed files that could not be used
+	dir        string        // of more certificates; may be empty
 
-	mu      sync.Mutex // guards the following; held while files are read
-	entries []*certEntry
+	mu       sync.Mutex // guards the following; held while files are read
+	entries  []*certEntry
+	found    []*certEntry // those of dir, by name
+	troubled bool         // dir could not be read; told
 }
 
 // A certEntry is a certificate and what its files were when they were looked at.
 type certEntry struct {
 	keyPair
-	loaded *tls.Certificate
-	stamp  stamp // of the files that were read last, whether they could be used or not
-	seen   stamp // at the last look
+	loaded *tls.Certificate // of dir's nil as long as it could not be used
+	stamp  stamp            // of the files that were read last, whether they could be used or not
+	seen   stamp            // at the last look
 }
 
 // A certIndex finds a certificate. It is never changed.
@@ -65,7 +69,7 @@ type certIndex struct {
 // newCertificates loads the certificates. The first is also for every name that none
 // is for. a obtains others, which beat the first for their names; it may be nil.
 func newCertificates(c TLSConfig, pairs []keyPair, a *acme, log *slog.Logger) (*certificates, error) {
-	cs := &certificates{log: log, minVersion: tlsVersions[c.MinVersion], acme: a}
+	cs := &certificates{log: log, minVersion: tlsVersions[c.MinVersion], acme: a, dir: c.CertDir}
 	for _, p := range pairs {
 		e := &certEntry{keyPair: p}
 		e.stamp = stampOf(p)
@@ -77,7 +81,11 @@ func newCertificates(c TLSConfig, pairs []keyPair, a *acme, log *slog.Logger) (*
 		cs.warnOfAge(e)
 		cs.entries = append(cs.entries, e)
 	}
-	cs.indexLocked() // nobody else knows it yet
+	cs.listLocked() // nobody else knows any of it yet
+	for _, e := range cs.found {
+		cs.takeUpLocked(e)
+	}
+	cs.indexLocked()
 	return cs, nil
 }
 
@@ -88,9 +96,9 @@ func openCertificates(c Config, endpoints []endpoint, log *slog.Logger) (*certif
 		return nil, nil
 	}
 	var a *acme
-	if len(c.Server.TLS.Domains) > 0 {
+	if c.usesACME() {
 		var err error
-		if a, err = newACME(c.Server.TLS, listenPort(endpoints, false), listenPort(endpoints, true), log); err != nil {
+		if a, err = newACME(c.Server.TLS, c.acmeDomains(), listenPort(endpoints, false), listenPort(endpoints, true), log); err != nil {
 			return nil, err
 		}
 	}
@@ -149,6 +157,9 @@ func (c *certificates) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certific
 	if cert := files.find(hello.ServerName); cert != nil {
 		return cert, nil
 	}
+	if c.acme != nil {
+		c.acme.dir.await(hello)
+	}
 	if c.acme != nil && (files.first == nil || c.acme.manages(hello.ServerName)) {
 		if cert, err := c.acme.config.GetCertificate(hello); err == nil || files.first == nil {
 			return cert, err
@@ -173,10 +184,11 @@ func (x *certIndex) find(sni string) *tls.Certificate {
 // indexLocked makes the index anew.
 func (c *certificates) indexLocked() {
 	x := new(certIndex)
-	for _, e := range c.entries {
-		if x.first == nil {
-			x.first = e.loaded
+	for _, e := range slices.Backward(slices.Concat(c.entries, c.found)) { // the earlier one wins
+		if e.loaded == nil {
+			continue
 		}
+		x.first = e.loaded
 		for _, name := range e.names {
 			x.names.set(name, e.loaded)
 		}
@@ -189,8 +201,10 @@ func (c *certificates) loaded() []*tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []*tls.Certificate
-	for _, e := range c.entries {
-		all = append(all, e.loaded)
+	for _, e := range slices.Concat(c.entries, c.found) {
+		if e.loaded != nil {
+			all = append(all, e.loaded)
+		}
 	}
 	return all
 }

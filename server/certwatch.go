@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -52,33 +53,47 @@ func (c *certificates) watch(ctx context.Context) {
 // reload reads every file again, at once.
 func (c *certificates) reload() { c.look(true) }
 
-// look takes up the files that changed and have then stayed the same for one
-// look: between the writing of a certificate and of its key they do not belong
+// look takes up the files that changed or are new, and have then stayed the same for
+// one look: between the writing of a certificate and of its key they do not belong
 // together. With all set it reads every file. What cannot be used is logged, and
 // the certificate that was there before stays.
 func (c *certificates) look(all bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changed := false
-	for _, e := range c.entries {
+	changed := c.listLocked()
+	entries := c.entries
+	if !c.troubled {
+		entries = slices.Concat(entries, c.found)
+	}
+	for _, e := range entries {
 		now := stampOf(e.keyPair)
 		settled := now == e.seen && now != e.stamp
 		e.seen = now
-		if !all && !settled {
-			continue
+		if (all || settled) && c.takeUpLocked(e) {
+			changed = true
 		}
-		e.stamp = now
-		loaded, err := loadKeyPair(e.cert, e.key)
-		if err != nil {
-			c.failures.Add(1)
-			c.log.Error("certificate not taken up, the one before stays", "cert", e.cert, "err", err)
-			continue
-		}
-		e.loaded, changed = loaded, true
-		c.log.Info("certificate taken up", "cert", e.cert, "not_after", loaded.Leaf.NotAfter)
-		c.warnOfAge(e)
 	}
 	if changed {
 		c.indexLocked()
 	}
+}
+
+// takeUpLocked reads the files of a certificate as they are now, and reports whether
+// they could be used.
+func (c *certificates) takeUpLocked(e *certEntry) bool {
+	e.stamp = stampOf(e.keyPair)
+	e.seen = e.stamp
+	loaded, err := loadKeyPair(e.cert, e.key)
+	if err != nil {
+		c.failures.Add(1)
+		c.log.Error("certificate not taken up, the one before stays", "cert", e.cert, "err", err)
+		return false
+	}
+	e.loaded = loaded
+	if c.dir != "" && slices.Contains(c.found, e) {
+		e.names = namesOf(loaded.Leaf.DNSNames)
+	}
+	c.log.Info("certificate taken up", "cert", e.cert, "not_after", loaded.Leaf.NotAfter)
+	c.warnOfAge(e)
+	return true
 }

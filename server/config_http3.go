@@ -50,8 +50,8 @@ type HTTP3Config struct {
 	// resets and session tickets. It is made if there is none. With it clients
 	// resume and dead connections end after a restart, and on other servers
 	// that have the same file. A relative path in a configuration file starts at
-	// that file's directory. Empty means quic.keys in TLSConfig.CacheDir if there
-	// are Domains, else keys that end with the process.
+	// that file's directory. Empty means quic.keys in TLSConfig.CacheDir with
+	// ACME, else keys that end with the process.
 	KeyFile string `toml:"key_file"`
 }
 

@@ -86,6 +86,9 @@ type SiteTLSConfig struct {
 	// chain, and its private key. Both empty means that [server.tls] has them.
 	Cert string `toml:"cert"`
 	Key  string `toml:"key"`
+	// ACME obtains certificates for the site's names, but for wildcards and names
+	// that are not public. Nil means what [server.tls] acme_sites says.
+	ACME *bool `toml:"acme"`
 }
 
 // SiteRequestConfig is [site.request].
@@ -258,6 +261,7 @@ func (k *checks) sites(c Config) {
 		k.siteINI(key+".ini", s)
 		k.env(key+".env", s.Env)
 		k.keyPair(key+".tls.cert", s.TLS.Cert, key+".tls.key", s.TLS.Key, c.roots())
+		k.siteACME(key, s)
 	}
 }
 

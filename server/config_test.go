@@ -111,7 +111,7 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"site[1].websocket_files", "is empty", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].WebSocketFiles = []string{} }},
 		{"site[1].tls.key", "is empty", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS.Cert = file }},
 		{"site[1].tls.cert", "is empty", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS.Key = file }},
-		{"site[1].tls.cert", "cannot be read", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS = SiteTLSConfig{missing, file} }},
+		{"site[1].tls.cert", "cannot be read", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS = SiteTLSConfig{Cert: missing, Key: file} }},
 		{"site[1].timeouts.request", "less than 0", func(c *Config) {
 			c.Sites = oneSite(c, "a")
 			c.Sites[0].Timeouts.Request = new(Duration(-1))

@@ -2,15 +2,9 @@ package server
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"net/mail"
-	"net/url"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 )
 
 // TLSConfig is [server.tls]: certificates, and what speaks TLS.
@@ -22,6 +16,12 @@ type TLSConfig struct {
 	Cert string `toml:"cert"`
 	// Key is the file of Cert's private key, PEM, not encrypted.
 	Key string `toml:"key"`
+	// CertDir is a directory of more certificates: each directory in it that has
+	// the files fullchain.pem and privkey.pem is shown for the names of its
+	// certificate. They are found and forgotten while the server runs. A relative
+	// path in a configuration file starts at that file's directory. Empty means
+	// none.
+	CertDir string `toml:"cert_dir"`
 	// Listen are the addresses of listeners for TLS; those of ServerConfig.Listen
 	// are then for plain HTTP. Empty means that ServerConfig.Listen speaks TLS
 	// when there is a certificate.
@@ -37,6 +37,10 @@ type TLSConfig struct {
 	// Domains are the names for which certificates are obtained by ACME (RFC
 	// 8555), one each. Empty means none.
 	Domains []string `toml:"domains"`
+	// ACMESites obtains them for the names of sites as well, if they are public
+	// ones: for those of a [[site]] without a certificate of its own from the
+	// start on, for a directory of SitesDir when the first client asks for it.
+	ACMESites bool `toml:"acme_sites"`
 	// Email is where the authority writes to. Empty means that it does not.
 	Email string `toml:"email"`
 	// CacheDir keeps the ACME account, certificates and keys. It is made when it
@@ -58,7 +62,9 @@ func defaultTLS() TLSConfig {
 }
 
 // speaksTLS reports whether there is a certificate or will be one.
-func (c Config) speaksTLS() bool { return len(keyPairs(c)) > 0 || len(c.Server.TLS.Domains) > 0 }
+func (c Config) speaksTLS() bool {
+	return len(keyPairs(c)) > 0 || c.Server.TLS.CertDir != "" || c.usesACME()
+}
 
 // tlsVersions are the values of TLSConfig.MinVersion.
 var tlsVersions = map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}
@@ -70,16 +76,23 @@ func (k *checks) tls(c Config) {
 	k.addresses("server.tls.listen", t.Listen)
 	switch {
 	case len(t.Listen) > 0 && !c.speaksTLS() && t.Key == "":
-		k.add("server.tls.listen", "needs a certificate: set cert and key, or domains")
+		k.add("server.tls.listen", "needs a certificate: set cert and key, cert_dir, domains or acme_sites")
 	case t.RedirectHTTP && len(t.Listen) == 0:
 		k.add("server.tls.redirect_http", "there is no plain listener to redirect from; set listen in [server.tls]")
 	}
 	if t.RedirectPort > 65535 {
 		k.add("server.tls.redirect_port", "%d is not a port", t.RedirectPort)
 	}
-	if len(t.Domains) > 0 {
+	if t.CertDir != "" {
+		k.root("server.tls.cert_dir", t.CertDir, "")
+		k.private("server.tls.cert_dir", t.CertDir, c.roots())
+	}
+	if c.usesACME() {
 		k.acme(t)
 		k.private("server.tls.cache_dir", t.CacheDir, c.roots())
+	}
+	if t.ACMESites && !c.hasSites() {
+		k.add("server.tls.acme_sites", "there are no sites; name the hosts in domains, or set [server] sites_dir or a [[site]]")
 	}
 }
 
@@ -114,6 +127,7 @@ func (c Config) roots() []string {
 	for _, s := range c.Sites {
 		roots = append(roots, s.Root)
 	}
+	roots = append(roots, c.Server.SitesDir)
 	return slices.DeleteFunc(roots, func(root string) bool { return root == "" })
 }
 
@@ -136,51 +150,4 @@ func (k *checks) private(key, path string, roots []string) {
 			return
 		}
 	}
-}
-
-func (k *checks) acme(t TLSConfig) {
-	for _, name := range t.Domains {
-		switch {
-		case strings.HasPrefix(name, "*."):
-			k.add("server.tls.domains", "%q is a wildcard, for which authorities ask a DNS record; get that certificate by another program and name it in cert and key", name)
-		case !domainName.MatchString(name) || len(name) > 253:
-			k.add("server.tls.domains", `%q is not a domain name such as "www.example.com"; write others than ASCII as xn--…`, name)
-		}
-	}
-	if addr, err := mail.ParseAddress(t.Email); t.Email != "" && (err != nil || addr.Address != t.Email) {
-		k.add("server.tls.email", `%q is not an address such as "admin@example.com"`, t.Email)
-	}
-	if t.CacheDir == "" {
-		k.add("server.tls.cache_dir", "is empty; name a directory for certificates and keys")
-	}
-	if t.ACMEDirectory != "" {
-		if u, err := url.Parse(t.ACMEDirectory); err != nil || u.Scheme != "https" || u.Host == "" {
-			k.add("server.tls.acme_directory", `%q is not a URL such as "https://acme.example/directory"`, t.ACMEDirectory)
-		}
-		if t.Staging {
-			k.add("server.tls.staging", "is for Let's Encrypt, and acme_directory names another authority; remove one of them")
-		}
-	}
-	if t.ACMECA != "" {
-		if _, err := loadRoots(t.ACMECA); err != nil {
-			k.add("server.tls.acme_ca", "%v", err)
-		}
-	}
-}
-
-// domainName is a name of at least two labels (RFC 1035 §2.3.1, and digits first
-// as in RFC 1123 §2.1), the last not all digits.
-var domainName = regexp.MustCompile(`(?i)^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
-
-// loadRoots reads a file of certificates.
-func loadRoots(file string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, errors.New(file + " has no certificate in PEM")
-	}
-	return roots, nil
 }

@@ -40,6 +40,13 @@ func TestValidateNamesTheKeyOfTLS(t *testing.T) {
 		})},
 		{"server.tls.acme_directory", "http://", with(func(c *TLSConfig) { c.Domains, c.ACMEDirectory = []string{"a.example"}, "http://acme.example/" })},
 		{"server.tls.acme_ca", "no certificate", with(func(c *TLSConfig) { c.Domains, c.ACMECA = []string{"a.example"}, pair.key })},
+		{"server.tls.cert_dir", "does not exist", with(func(c *TLSConfig) { c.CertDir = "/nowhere" })},
+		{"server.tls.acme_sites", "no sites", func(c *Config) { c.Server.TLS.ACMESites = true }},
+		{"site[1].tls.acme", "no authority", func(c *Config) {
+			yes := true
+			c.Sites = []SiteConfig{{Names: []string{"localhost"}, Root: c.Server.DocumentRoot, TLS: SiteTLSConfig{ACME: &yes}}}
+			c.Server.TLS.CacheDir = "/var/lib/certs"
+		}},
 		{"server.tls.key", "below the document root", with(func(*TLSConfig) {})},
 		{"server.tls.cache_dir", "below the document root", func(c *Config) { c.Server.TLS.Domains = []string{"a.example"} }},
 	} {

@@ -6,7 +6,7 @@
 // A gate (gate.go) accepts the connection: it reads what the PROXY protocol says of
 // the client (proxyprotocol.go), and takes it in or refuses it by the limits
 // (limitconn.go). Above it is TLS, if the endpoint has it, with the certificate for
-// the name that the client asks for (certs.go, acme.go). HTTP/3 comes by UDP, through
+// the name that the client asks for (certs.go, certdir.go, acme.go, acmesites.go). HTTP/3 comes by UDP, through
 // package quic (http3.go). net/http, or http3.Server, reads the header and calls
 // Server.ServeHTTP (handler.go), which is the same for all versions.
 //

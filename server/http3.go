@@ -60,7 +60,7 @@ func openHTTP3(c Config, tcp []endpoint, log *slog.Logger) (*http3Endpoints, err
 		return nil, nil
 	}
 	e := &http3Endpoints{keys: quic.NewKeys(), keyFile: h.KeyFile}
-	if e.keyFile == "" && len(c.Server.TLS.Domains) > 0 {
+	if e.keyFile == "" && c.usesACME() {
 		e.keyFile = filepath.Join(c.Server.TLS.CacheDir, "quic.keys")
 	}
 	if e.keyFile != "" {

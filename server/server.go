@@ -89,6 +89,10 @@ func New(c Config, log *slog.Logger) (*Server, error) {
 	}
 	undo = append(undo, s.pools.closeUnused)
 	s.endpoints, s.certs = endpoints, certs
+	if d := s.sites.dir; d != nil && certs != nil && certs.acme != nil {
+		certs.acme.dir.open(d.has)
+		d.gone = certs.acme.dir.forget
+	}
 	if s.metrics != nil && certs != nil {
 		s.metrics.registry.MustRegister(certMetrics{certs})
 	}

@@ -30,7 +30,8 @@ type sitesDir struct {
 	path   string
 	suffix string // removed from host names; may be empty
 	open   func(name string) (*site, error)
-	close  func(*site) // ends one; takes as long as its scripts take
+	gone   func(names []string) // is told the host names of one that is removed; nil: nobody is
+	close  func(*site)          // ends one; takes as long as its scripts take
 	log    *slog.Logger
 
 	index   atomic.Pointer[map[string]*dirSite]
@@ -94,13 +95,7 @@ func (s *Server) closeSite(gone *site) {
 // find returns the site of a host name in the form of hostName. Nil without an
 // error means that there is none.
 func (d *sitesDir) find(name string) (*site, error) {
-	index := *d.index.Load()
-	entry := index[name]
-	if short, ok := strings.CutSuffix(name, d.suffix); ok && d.suffix != "" {
-		if e := index[short]; e != nil {
-			entry = e
-		}
-	}
+	entry := d.entry(name)
 	if entry == nil {
 		return nil, nil
 	}
@@ -109,6 +104,20 @@ func (d *sitesDir) find(name string) (*site, error) {
 	}
 	return d.make(entry)
 }
+
+// entry returns the directory of a host name, or nil.
+func (d *sitesDir) entry(name string) *dirSite {
+	index := *d.index.Load()
+	if short, ok := strings.CutSuffix(name, d.suffix); ok && d.suffix != "" {
+		if e := index[short]; e != nil {
+			return e
+		}
+	}
+	return index[name]
+}
+
+// has reports whether a directory is the site of a host name, without opening it.
+func (d *sitesDir) has(name string) bool { return d.entry(name) != nil }
 
 // make opens a site. One that cannot be opened is tried again after a while.
 func (d *sitesDir) make(e *dirSite) (*site, error) {
@@ -200,6 +209,9 @@ func (d *sitesDir) trouble(err error) error {
 
 // forget ends a site that is gone.
 func (d *sitesDir) forget(e *dirSite) {
+	if d.gone != nil {
+		d.gone([]string{e.name, e.name + d.suffix})
+	}
 	if s := e.remove(); s != nil {
 		d.log.Info("site removed", "site", e.name)
 		d.closing.Go(func() { d.close(s) }) // ends with its scripts

@@ -204,8 +204,8 @@ func notTable(place reflect.Value) error {
 func (l *loader) resolve(dir string) {
 	c := &l.config
 	paths := []*string{
-		&c.Server.DocumentRoot, &c.Server.PIDFile, &c.Server.SitesDir, &c.Server.SitesStateDir, &c.Server.TLS.Cert, &c.Server.TLS.Key, &c.Server.TLS.CacheDir,
-		&c.Server.TLS.ACMECA, &c.Server.HTTP3.KeyFile, &c.PHP.INIFile,
+		&c.Server.DocumentRoot, &c.Server.PIDFile, &c.Server.SitesDir, &c.Server.SitesStateDir, &c.Server.TLS.Cert, &c.Server.TLS.Key, &c.Server.TLS.CertDir,
+		&c.Server.TLS.CacheDir, &c.Server.TLS.ACMECA, &c.Server.HTTP3.KeyFile, &c.PHP.INIFile,
 		&c.KV.Snapshot, &c.KV.Redis.Socket,
 	}
 	for i := range c.Auth {
