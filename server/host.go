@@ -170,7 +170,7 @@ var functions = map[phpbridge.Func]string{
 }
 
 // prepare checks and encodes a payload. Too large is no message and no error.
-func (h *host) prepare(payload []byte, binary bool) (*websocket.Prepared, error) {
+func (h *host) prepare(payload []byte, binary bool) (*push, error) {
 	if limit := h.s.maxMessage; limit > 0 && int64(len(payload)) > limit {
 		h.s.metrics.rejected.WithLabelValues("too_large").Inc()
 		h.s.log.Warn("outbound payload over the limit", "site", h.s.site, "bytes", len(payload), "max", limit)
@@ -180,7 +180,7 @@ func (h *host) prepare(payload []byte, binary bool) (*websocket.Prepared, error)
 		h.s.metrics.rejected.WithLabelValues("invalid_utf8").Inc()
 		return nil, &misuse{phpbridge.ThrowValueError, 0, "payload", "must be valid UTF-8 unless $binary is true"}
 	}
-	return websocket.Prepare(payload, binary), nil
+	return newPush(payload, binary), nil
 }
 
 func (h *host) send(ctx context.Context, id registry.ID, payload []byte, binary bool) (bool, error) {
@@ -192,7 +192,7 @@ func (h *host) send(ctx context.Context, id registry.ID, payload []byte, binary 
 	if !ok {
 		return false, nil
 	}
-	if conn.TrySend(m) || h.insist(ctx, conn, m) {
+	if m.try(conn) || h.insist(ctx, conn, m) {
 		h.s.metrics.queued.Inc()
 		return true, nil
 	}
@@ -204,14 +204,14 @@ func (h *host) broadcast(ctx context.Context, channel string, payload []byte, bi
 	if m == nil {
 		return 0, err
 	}
-	batch := h.s.loop.Batch(m)
+	batch := h.s.batch(m)
 	past := h.s.histories.find(channel)
 	past.begin()
 	if past != nil {
 		h.s.histories.add(past, remembered{bytes.Clone(payload), binary})
 	}
-	queued, missed := h.s.members.Broadcast(channel, except, batch.Add, nil)
-	batch.Send()
+	queued, missed := h.s.members.Broadcast(channel, except, batch.add, nil)
+	batch.send()
 	past.end()
 	for _, conn := range missed {
 		if h.insist(ctx, conn, m) {
@@ -225,11 +225,11 @@ func (h *host) broadcast(ctx context.Context, channel string, payload []byte, bi
 // insist sends to a connection whose queue was full a moment ago. One that
 // makes no room in time is too slow and is closed, so that it cannot hold up
 // the next event as well.
-func (h *host) insist(ctx context.Context, conn *websocket.Conn, m *websocket.Prepared) bool {
+func (h *host) insist(ctx context.Context, conn sink, m *push) bool {
 	if conn.Closing() {
 		return false
 	}
-	sent := h.budget.wait(ctx, func(ctx context.Context) bool { return conn.SendWait(ctx, m) })
+	sent := h.budget.wait(ctx, func(ctx context.Context) bool { return m.wait(ctx, conn) })
 	if sent {
 		return true
 	}
@@ -240,7 +240,7 @@ func (h *host) insist(ctx context.Context, conn *websocket.Conn, m *websocket.Pr
 }
 
 // tooSlow closes a connection for whose frames there is no room.
-func (h *host) tooSlow(conn *websocket.Conn) {
+func (h *host) tooSlow(conn sink) {
 	if conn.Kill(websocket.CodeTryAgain, "", websocket.CauseSlow) {
 		h.s.metrics.overflow.Inc()
 		h.s.log.Warn("outbound queue full, closing", "site", h.s.site, "frames", h.s.conn.QueueFrames)
@@ -267,7 +267,7 @@ func (h *host) subscribe(id registry.ID, channel string, options [][]byte) (bool
 		return false, nil
 	}
 	for _, m := range h.s.histories.last(past, min(o.history, h.s.conn.QueueFrames)) {
-		if !conn.TrySend(websocket.Prepare(m.payload, m.binary)) {
+		if !newPush(m.payload, m.binary).try(conn) {
 			h.tooSlow(conn)
 			return false, nil
 		}

@@ -178,9 +178,9 @@ func TestSlowMemberIsShedAndHealthyOnesAreNot(t *testing.T) {
 		}
 		got <- n
 	}()
-	h, big := b.page(), ws.Prepare(make([]byte, 60<<10), true)
+	h, big := b.page(), newPush(make([]byte, 60<<10), true)
 	stuck, _ := b.s.members.Lookup(b.idOf(0))
-	for stuck.TrySend(big) { // until the kernel and the queue are full
+	for big.try(stuck) { // until the kernel and the queue are full
 	}
 	for range rounds {
 		if _, err := h.broadcast(t.Context(), "lobby", []byte("small"), true, registry.ID{}); err != nil {

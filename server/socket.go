@@ -3,13 +3,11 @@ package server
 import (
 	"cmp"
 	"context"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,9 +16,6 @@ import (
 	"ephpm/registry"
 	"ephpm/websocket"
 )
-
-// maxUpgradeBody bounds the body of an upgrade request, which is normally empty.
-const maxUpgradeBody = 64 << 10
 
 // socketOptions is what the sockets of a site are made of.
 type socketOptions struct {
@@ -80,7 +75,7 @@ type socketOptions struct {
 // goroutine.
 type sockets struct {
 	socketOptions
-	members *registry.Registry[*websocket.Conn]
+	members *registry.Registry[sink]
 
 	histories *histories    // of its channels
 	turns     chan struct{} // one for each event with the pool
@@ -93,7 +88,7 @@ type sockets struct {
 	mu       sync.Mutex // guards the following
 	stopping bool
 	running  int // upgrades that are decided and sockets, to the end of disconnect
-	live     map[*websocket.Conn]struct{}
+	live     map[sink]struct{}
 }
 
 // disconnects is how many disconnect events are given to the pool at a time. It
@@ -106,7 +101,7 @@ const disconnects = 128
 type socket struct {
 	site      *sockets
 	id        registry.ID
-	conn      *websocket.Conn
+	conn      sink
 	script    string // pinned at the upgrade
 	requestID string
 	vars      phpbridge.Vars
@@ -125,10 +120,10 @@ func newSockets(o socketOptions) *sockets {
 		socketOptions: o,
 		turns:         make(chan struct{}, o.maxEvents),
 		ends:          errands{most: min(o.maxEvents, disconnects)},
-		members:       registry.New[*websocket.Conn](registry.Options{MaxConnections: o.maxSite}),
+		members:       registry.New[sink](registry.Options{MaxConnections: o.maxSite}),
 		histories:     newHistories(o.historyMemory),
 		drained:       make(chan struct{}),
-		live:          map[*websocket.Conn]struct{}{},
+		live:          map[sink]struct{}{},
 	}
 	s.life, s.cut = context.WithCancel(context.Background())
 	return s
@@ -137,37 +132,35 @@ func newSockets(o socketOptions) *sockets {
 // upgrade answers a request that IsUpgrade. vars are its CGI variables; they are
 // copied. When it returns with a 101 the socket lives on its own.
 func (s *sockets) upgrade(w *response, r *http.Request, vars phpbridge.Vars, requestID string) {
-	script, body, no := s.check(w, r)
+	script, body, no := s.checkUpgrade(w, r)
 	if no != nil {
 		s.refuse(w, r, no)
 		return
 	}
-	if wait := s.rate.take(); wait > 0 {
-		s.http.siteRateLimited()
-		w.Header().Set("Retry-After", retryAfter(wait))
-		s.refuse(w, r, &refusal{status: http.StatusTooManyRequests, reason: refusedRate, text: http.StatusText(http.StatusTooManyRequests)})
+	conn := s.loop.New(&s.conn)
+	c := &socket{site: s, conn: conn, script: script, requestID: requestID}
+	header, ok := s.enter(w, r, c, vars, body)
+	if !ok {
 		return
 	}
-	c, no := s.admit(script, requestID, peerOf(r))
-	if no != nil {
-		s.refuse(w, r, no)
+	if err := s.accept(w, r, c, conn, header); err != nil {
+		s.log.Debug("upgrade never completed", "site", s.site, "addr", peerOf(r).addr, "err", err)
+		w.cut = true
+		s.abandon(c)
 		return
 	}
-	connect, replayed := eventVars(vars, c.id.String(), sameOrigin(r))
-	c.vars = replayed
-	if !s.connect(w, r, c, event{eventConnect, connect, body}) {
-		c.conn.Abandon()
-		s.leave(c)
-		s.done()
-		return
-	}
+	s.established(r, c)
+	conn.Start(c)
+}
+
+// established notes that a client has its connection.
+func (s *sockets) established(r *http.Request, c *socket) {
 	if s.access != nil {
 		e := requestEntry(r)
-		e.id, e.site = requestID, s.site
+		e.id, e.site = c.requestID, s.site
 		c.entry = e.kept()
 	}
 	s.log.Debug("socket established", "site", s.site, "connection", c.id.String(), "addr", peerOf(r).addr)
-	c.conn.Start(c)
 }
 
 // Message runs the message event, for websocket.Conn.
@@ -213,237 +206,6 @@ func (c *socket) Closed(closed websocket.Closed) {
 	})
 }
 
-// A refusal is the answer to an upgrade that PHP does not see.
-type refusal struct {
-	status int
-	reason string // the label
-	text   string // for the client
-	full   string // at a limit: which, as a label
-	err    error  // more for the log
-}
-
-func badHandshake(reason string, err error) *refusal {
-	return &refusal{status: http.StatusBadRequest, reason: reason, text: "Bad WebSocket Handshake", err: err}
-}
-
-// unavailable is a refusal for want of room; full may be empty.
-func unavailable(reason, text, full string) *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, reason: reason, text: text, full: full}
-}
-
-// check judges the request alone and returns the script and the body.
-func (s *sockets) check(w *response, r *http.Request) (script string, body []byte, no *refusal) {
-	if s.noSite {
-		return "", nil, &refusal{status: http.StatusNotFound, reason: refusedSite, text: "Not Found"}
-	}
-	script, ok := s.entrypoint()
-	if !ok {
-		return "", nil, &refusal{status: http.StatusNotFound, reason: refusedEntrypoint, text: "Not Found"}
-	}
-	if err := websocket.CheckHandshake(r); err != nil {
-		return "", nil, badHandshake(refusedHandshake, err)
-	}
-	if !websocket.CanAccept(w) {
-		return "", nil, badHandshake(refusedTransport, nil)
-	}
-	if !allowed(r, s.allowedOrigins) {
-		return "", nil, &refusal{status: http.StatusForbidden, reason: refusedOrigin, text: "origin not allowed"}
-	}
-	if r.ContentLength != 0 {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxUpgradeBody))
-		if err != nil {
-			return "", nil, badHandshake(refusedHandshake, err)
-		}
-		return script, body, nil
-	}
-	return script, nil, nil
-}
-
-// admit registers a new connection, so that connect can subscribe it and others
-// can reach it. leave undoes it.
-func (s *sockets) admit(script, requestID string, p *peer) (*socket, *refusal) {
-	client, ok := s.clients.enter(p)
-	if !ok {
-		return nil, unavailable(refusedCapacity, "websocket connection limit reached for this address", fullIP)
-	}
-	if n := s.open.Add(1); s.maxOpen > 0 && n > int64(s.maxOpen) {
-		s.open.Add(-1)
-		s.clients.leave(client)
-		return nil, unavailable(refusedCapacity, "websocket connection limit reached", fullServer)
-	}
-	c := &socket{site: s, conn: s.loop.New(&s.conn), script: script, requestID: requestID, client: client}
-	no := s.register(c)
-	if no != nil {
-		s.open.Add(-1)
-		s.clients.leave(client)
-		return nil, no
-	}
-	s.calm.move()
-	s.metrics.admitted.Inc()
-	s.metrics.active.Add(1)
-	return c, nil
-}
-
-func (s *sockets) register(c *socket) *refusal {
-	var err error
-	if c.id, err = registry.NewID(); err != nil {
-		s.log.Error("no entropy for connection IDs", "err", err)
-		return unavailable(refusedCapacity, "failed to draw connection-id entropy from the OS", "")
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopping {
-		return unavailable(refusedShutdown, "the server is stopping", "")
-	}
-	if err := s.members.Add(c.id, c.conn); err != nil {
-		return unavailable(refusedCapacity, "websocket connection limit reached for this site", "site_full")
-	}
-	s.live[c.conn] = struct{}{}
-	s.running++
-	return nil
-}
-
-// leave takes a connection out of everything it is in.
-func (s *sockets) leave(c *socket) {
-	s.members.Remove(c.id)
-	c.seat.stand()
-	s.clients.leave(c.client)
-	s.calm.move()
-	s.open.Add(-1)
-	s.metrics.active.Add(-1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.live, c.conn)
-}
-
-// done ends what register began.
-func (s *sockets) done() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running--
-	s.drainLocked()
-}
-
-func (s *sockets) drainLocked() {
-	if s.stopping && s.running == 0 {
-		close(s.drained)
-	}
-}
-
-// connect lets the script decide and answers the client. It reports whether
-// there is a socket now.
-func (s *sockets) connect(w *response, r *http.Request, c *socket, e event) bool {
-	v := &verdict{client: w, header: http.Header{}}
-	fatal, err := s.dispatch(r.Context(), c, e, v)
-	if err != nil {
-		s.metrics.connectNo.Inc()
-		s.failConnect(w, r, err)
-		return false
-	}
-	if fatal && v.accepted() {
-		// With display_errors PHP prints the error with status 200.
-		s.metrics.connectNo.Inc()
-		s.answer(w, r, http.StatusInternalServerError, "Internal Server Error", nil)
-		return false
-	}
-	if !v.accepted() {
-		s.metrics.connectNo.Inc()
-		s.logRefusal(r, v.status, "refused by connect", nil)
-		return false
-	}
-	if r.Context().Err() != nil {
-		w.cut = true // nobody is there
-		return false
-	}
-	travel(w.Header(), v.header)
-	if r.ProtoMajor == 1 { // a stream has no connection to itself
-		c.seat = peerOf(r).conn.leaveSeat() // leave gives it back
-	}
-	if err := c.conn.Accept(w, r, s.subprotocol(r, v.header.Get("Sec-WebSocket-Protocol"))); err != nil {
-		s.log.Debug("upgrade never completed", "site", s.site, "addr", peerOf(r).addr, "err", err)
-		w.cut = true
-		return false
-	}
-	return true
-}
-
-// failConnect answers a client whose connect event did not run to its end. What
-// has begun is cut.
-func (s *sockets) failConnect(w *response, r *http.Request, err error) {
-	if w.begun() || r.Context().Err() != nil {
-		w.cut = true
-		return
-	}
-	status := statusOf(err)
-	if status == http.StatusGatewayTimeout {
-		s.http.timeout(stageRequest)
-	}
-	if status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
-	}
-	s.answer(w, r, status, http.StatusText(status), err)
-}
-
-// refuse answers and counts a client that PHP does not see.
-func (s *sockets) refuse(w *response, r *http.Request, no *refusal) {
-	if no.status == http.StatusBadRequest {
-		w.Header().Set("Sec-WebSocket-Version", "13")
-	}
-	if r.ContentLength != 0 && hasConnection(r) {
-		w.Header().Set("Connection", "close") // or net/http reads on before it answers
-	}
-	s.metrics.handshake.WithLabelValues(no.reason).Inc()
-	if no.full != "" {
-		s.metrics.full.WithLabelValues(no.full).Inc()
-	}
-	s.answer(w, r, no.status, no.text, no.err)
-}
-
-// answer refuses an upgrade in the name of the server: with one line to the
-// client and one to the log. err may be nil.
-func (s *sockets) answer(w *response, r *http.Request, status int, text string, err error) {
-	s.logRefusal(r, status, text, err)
-	w.failAs(status, text)
-}
-
-// logRefusal writes the one line that every refusal has, whoever decided it.
-func (s *sockets) logRefusal(r *http.Request, status int, reason string, err error) {
-	attrs := []any{"site", s.site, "addr", peerOf(r).addr, "status", status, "reason", reason}
-	if err != nil {
-		attrs = append(attrs, "err", err)
-	}
-	s.log.Info("upgrade refused", attrs...)
-}
-
-// travel copies the headers of an accepting connect to the 101. What describes
-// a body or belongs to the handshake is not the script's.
-func travel(to, from http.Header) {
-	for name, values := range from {
-		switch {
-		case strings.HasPrefix(name, "Content-"), strings.HasPrefix(name, "Sec-Websocket-"):
-		case name == "Connection", name == "Upgrade", name == "Keep-Alive", name == "Transfer-Encoding",
-			name == "Trailer", name == "Location":
-		default:
-			to[name] = slices.Clone(values)
-		}
-	}
-}
-
-// subprotocol chooses among those that the client offers: the script's choice,
-// else the first that is configured, else none.
-func (s *sockets) subprotocol(r *http.Request, chosen string) string {
-	offered := websocket.Offered(r)
-	if slices.Contains(offered, chosen) {
-		return chosen
-	}
-	for _, name := range s.subprotocols {
-		if slices.Contains(offered, name) {
-			return name
-		}
-	}
-	return ""
-}
-
 // shutdown closes every socket with 1001, lets no new one in and waits until
 // their disconnect events ran. When ctx ends it cuts what is left; scripts that
 // run are the pool's to end, and wait waits for the rest. Call it once.
@@ -467,7 +229,7 @@ func (s *sockets) shutdown(ctx context.Context) {
 }
 
 // conns returns the connections there are now.
-func (s *sockets) conns() []*websocket.Conn {
+func (s *sockets) conns() []sink {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.live))

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+
+	"ephpm/websocket"
+)
+
+// A sink takes the frames of one connection, whichever way they travel. All
+// methods may be called from any goroutine, and mean what those of a
+// *websocket.Conn do, which is one.
+type sink interface {
+	Close(code int, reason string, cause websocket.Cause)
+	Kill(code int, reason string, cause websocket.Cause) bool
+	Cut(cause websocket.Cause)
+	Abandon()
+	Closing() bool
+}
+
+// A push is a payload on its way to connections, encoded once for all that it
+// travels to in the same way. It belongs to one goroutine.
+type push struct {
+	frame *websocket.Prepared
+}
+
+func newPush(payload []byte, binary bool) *push {
+	return &push{frame: websocket.Prepare(payload, binary)}
+}
+
+// try sends without waiting: false means that the sink's queue is full, or that
+// it is closing.
+func (m *push) try(s sink) bool {
+	switch s := s.(type) {
+	case *websocket.Conn:
+		return s.TrySend(m.frame)
+	}
+	return false
+}
+
+// wait is try that waits for room until ctx ends.
+func (m *push) wait(ctx context.Context, s sink) bool {
+	switch s := s.(type) {
+	case *websocket.Conn:
+		return s.SendWait(ctx, m.frame)
+	}
+	return false
+}
+
+// A batch sends a push to many: add for each of them, then send.
+type batch struct {
+	message *push
+	sockets *websocket.Batch
+}
+
+func (s *sockets) batch(m *push) *batch { return &batch{m, s.loop.Batch(m.frame)} }
+
+// add is push.try that may leave it to send.
+func (b *batch) add(s sink) bool {
+	if c, ok := s.(*websocket.Conn); ok {
+		return b.sockets.Add(c)
+	}
+	return b.message.try(s)
+}
+
+func (b *batch) send() { b.sockets.Send() }
