@@ -134,7 +134,7 @@ func TestOverloadIsShed(t *testing.T) {
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || !strings.HasPrefix(body, "503 ") {
 		t.Errorf("%s %q, want 503 with Retry-After", resp.Status, body)
 	}
-	a.waitMetric("ephpm_php_shed_total", 1)
+	a.waitMetric(`ephpm_php_shed_total{engine="pool",reason="busy"}`, 1)
 	a.waitMetric(`ephpm_php_refused_total{class="page"}`, 1)
 	g1.open()
 	g2.open()

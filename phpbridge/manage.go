@@ -136,6 +136,7 @@ func (p *Pool) startAnew() {
 			if p.life.Err() != nil {
 				return
 			}
+			p.failed()
 			p.log.Error("PHP does not start", "error", err)
 			select {
 			case <-time.After(lookEvery):
@@ -144,6 +145,13 @@ func (p *Pool) startAnew() {
 			}
 		}
 	})
+}
+
+// failed counts that PHP did not start.
+func (p *Pool) failed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.failures++
 }
 
 // offer gives a new zygote to manage. False if the pool closes.

@@ -64,7 +64,10 @@ type Pool struct {
 }
 
 // counts are the totals in Stats.
-type counts struct{ spawns, recycles, crashes, timeouts uint64 }
+type counts struct {
+	spawns, crashes, timeouts, failures uint64
+	recycles                            [recycles]uint64
+}
 
 // New starts PHP and the first workers, and returns when PHP can serve.
 func New(o Options) (*Pool, error) {

@@ -26,6 +26,7 @@ func (p *Pool) Reload(ctx context.Context) error {
 		}
 		return ErrClosed
 	case err != nil:
+		p.failed()
 		return cmp.Or(ctx.Err(), err)
 	case !p.offer(z):
 		return ErrClosed
@@ -42,7 +43,7 @@ func (p *Pool) adopt(z *zygote) {
 	p.zygote = z
 	for i := range p.slots {
 		if s := &p.slots[i]; s.status == slotRunning {
-			s.replaced = true
+			s.replaced, s.reason = true, RecycledReload
 			p.stopLocked(i)
 		}
 	}

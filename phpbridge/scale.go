@@ -121,7 +121,7 @@ func (p *Pool) replaceLarge() {
 		p.log.Info("worker is replaced for its memory", "slot", w.slot, "bytes", size)
 		p.mu.Lock()
 		if s := &p.slots[w.slot]; s.generation == w.generation && s.status == slotRunning {
-			s.replaced = true
+			s.replaced, s.reason = true, RecycledMemory
 			p.stopLocked(w.slot)
 		}
 		p.mu.Unlock()

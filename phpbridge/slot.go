@@ -31,12 +31,13 @@ type slot struct {
 	zygote     *zygote // that forked it
 	pid        int     // 0 until the zygote has told it
 	started    time.Time
-	served     uint64    // at the last look
-	idleSince  time.Time // not served and asleep since
-	traced     []any     // what the log will say with the backtrace that was asked for
-	replaced   bool      // it ends to be replaced by another
-	stuckAt    uint64    // served at the last look of endStuck
-	stuckSince time.Time // it leaves work lying since; zero: it does not
+	served     uint64        // at the last look
+	idleSince  time.Time     // not served and asleep since
+	traced     []any         // what the log will say with the backtrace that was asked for
+	replaced   bool          // it ends to be replaced by another
+	reason     RecycleReason // why
+	stuckAt    uint64        // served at the last look of endStuck
+	stuckSince time.Time     // it leaves work lying since; zero: it does not
 }
 
 // fill forks what is missing of the wanted workers.
@@ -118,8 +119,10 @@ func (p *Pool) died(m message, how string) {
 	p.listeners.Go(func() { m.from.uploads.remove(m.slot, m.generation) }) // ends by itself
 	asked := how == exitStopped || how == exitRecycled
 	switch {
-	case how == exitRecycled, s.replaced && asked:
-		p.counts.recycles++
+	case s.replaced && asked:
+		p.counts.recycles[s.reason]++
+	case how == exitRecycled:
+		p.counts.recycles[RecycledRequests]++
 	case !asked:
 		p.counts.crashes++
 	}

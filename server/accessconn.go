@@ -103,7 +103,7 @@ func (s *Server) unheard(c *conn, status int) {
 	if status == 0 {
 		status = clientClosed
 	}
-	s.metrics.answered("", status, handlerError, now)
+	s.metrics.answered(&response{status: status}, "", handlerError, now)
 	if s.access == nil {
 		return
 	}

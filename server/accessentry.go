@@ -42,6 +42,7 @@ const clientClosed = 499
 type trail struct {
 	id, site    string
 	queued, ran time.Duration
+	body        int64 // bytes of the request body that were read
 }
 
 // entryOf describes a request that was answered.

@@ -55,7 +55,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if w.status != http.StatusSwitchingProtocols {
 		w.finish()
 	}
-	s.metrics.answered(r.Method, w.status, by, start)
+	s.metrics.answered(w, r.Method, by, start)
 	if s.access != nil {
 		e := entryOf(w, r, by, start, time.Now())
 		s.access.add(&e)

@@ -49,6 +49,8 @@ var (
 	}
 
 	seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	byteses = []float64{100, 1e3, 10e3, 100e3, 1e6, 10e6}
+	ratios  = []float64{.05, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1}
 )
 
 // Why a connection was closed before its end, as the label "reason".
@@ -67,6 +69,9 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	series   [len(methodNames)][handlers]series
+	received [len(methodNames)]prometheus.Observer // bytes of request bodies
+	sent     [handlers]prometheus.Observer         // bytes of response bodies
+	ratio    prometheus.Histogram
 
 	timeouts   *prometheus.CounterVec
 	overflows  prometheus.Counter
@@ -77,6 +82,7 @@ type metrics struct {
 	siteLimited  prometheus.Counter
 	badHeaders   prometheus.Counter // of the PROXY protocol
 	ran, queued  prometheus.Histogram
+	output       prometheus.Histogram
 }
 
 // expected are the series of requests that are there from the start, at 0: what is
@@ -132,6 +138,12 @@ func newMetrics(log *slog.Logger) *metrics {
 		badHeaders: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ephpm_proxy_protocol_errors_total", Help: "Connections of trusted proxies without a proper PROXY header.",
 		}),
+		ratio: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "ephpm_http_compression_ratio", Help: "Size of an answer that was encoded as it was sent, by its size before.", Buckets: ratios,
+		}),
+		output: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "ephpm_php_output_bytes", Help: "What a page's script printed.", Buckets: byteses,
+		}),
 		ran: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "ephpm_php_execution_duration_seconds", Help: "Time of a page's script in its worker.", Buckets: seconds,
 		}),
@@ -152,12 +164,25 @@ func newMetrics(log *slog.Logger) *metrics {
 	for _, reason := range []string{cutForRoom, cutSlowClient} {
 		m.cut.WithLabelValues(reason)
 	}
+	received := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "ephpm_http_request_body_bytes", Help: "Bytes of the request body that were read.", Buckets: byteses,
+	}, []string{"method"})
+	sent := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "ephpm_http_response_body_bytes", Help: "Bytes of the response body as they were sent, before TLS.", Buckets: byteses,
+	}, []string{"handler"})
+	for i, method := range methodNames {
+		m.received[i] = received.WithLabelValues(method)
+	}
+	for i, by := range handlerNames {
+		m.sent[i] = sent.WithLabelValues(by)
+	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "ephpm_build_info", Help: "Always 1.",
 		ConstLabels: prometheus.Labels{"version": Build().Version, "go": Build().Go, "php": Build().PHP},
 	})
 	build.Set(1)
-	m.registry.MustRegister(build, m.requests, m.duration, m.timeouts, m.overflows, executions, m.ran, m.queued,
+	m.registry.MustRegister(build, m.requests, m.duration, m.timeouts, m.overflows, executions, m.ran, m.queued, m.output,
+		received, sent, m.ratio,
 		m.refused, m.cut, m.limited, m.siteLimited, m.badHeaders,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ephpm_http_requests_in_flight", Help: "Requests being answered.",
@@ -193,7 +218,7 @@ func (m *metrics) end() {
 }
 
 // answered counts a request. Status 0 is a client that left before its answer.
-func (m *metrics) answered(method string, status int, by handler, start time.Time) {
+func (m *metrics) answered(w *response, method string, by handler, start time.Time) {
 	if m == nil {
 		return
 	}
@@ -203,7 +228,16 @@ func (m *metrics) answered(method string, status int, by handler, start time.Tim
 	}
 	s := &m.series[i][by]
 	(*s.observer(m, methodNames[i], by)).Observe(time.Since(start).Seconds())
-	(*s.counter(m, methodNames[i], status, by)).Inc()
+	(*s.counter(m, methodNames[i], w.status, by)).Inc()
+	m.received[i].Observe(float64(w.trail.body))
+	bytes := w.bytes
+	if method == http.MethodHead {
+		bytes = 0 // what was written went nowhere
+	}
+	m.sent[by].Observe(float64(bytes))
+	if w.encoded != nil && w.encoded.started && w.taken > 0 {
+		m.ratio.Observe(float64(bytes) / float64(w.taken))
+	}
 }
 
 func (s *series) observer(m *metrics, method string, by handler) *prometheus.Observer {
@@ -232,8 +266,8 @@ func (s *series) counter(m *metrics, method string, status int, by handler) *pro
 	return &c
 }
 
-// scriptRan counts the run of a page's script.
-func (m *metrics) scriptRan(r phpbridge.Result, ok bool) {
+// scriptRan counts the run of a page's script, which printed so many bytes.
+func (m *metrics) scriptRan(r phpbridge.Result, printed int64, ok bool) {
 	if m == nil {
 		return
 	}
@@ -244,6 +278,7 @@ func (m *metrics) scriptRan(r phpbridge.Result, ok bool) {
 	}
 	m.ran.Observe(r.Ran.Seconds())
 	m.queued.Observe(r.Queued.Seconds())
+	m.output.Observe(float64(printed))
 }
 
 func (m *metrics) timeout(stage string) {

@@ -15,6 +15,7 @@ func TestMetricsCountWhatWasAnswered(t *testing.T) {
 	get(s, "/a.txt")
 	get(s, "/%zz")
 	do(s, "BREW", "/", nil)
+	do(s, "POST", "/", strings.NewReader(strings.Repeat("x", 2000)))
 	get(s, "/_ephpm/health")
 	out := text(t, get(s, "/metrics"))
 	for _, want := range []string{
@@ -28,9 +29,18 @@ func TestMetricsCountWhatWasAnswered(t *testing.T) {
 		`ephpm_http_timeouts_total{stage="request"} 0`,
 		`ephpm_http_timeouts_total{stage="body"} 0`,
 		`ephpm_http_body_overflow_total 0`,
-		`ephpm_php_executions_total{status="ok"} 4`,
+		`ephpm_php_executions_total{status="ok"} 5`,
 		`ephpm_php_executions_total{status="error"} 0`,
-		`ephpm_php_execution_duration_seconds_count 4`,
+		`ephpm_php_execution_duration_seconds_count 5`,
+		`ephpm_http_request_body_bytes_count{method="GET"} 6`,
+		`ephpm_http_request_body_bytes_sum{method="POST"} 2000`,
+		`ephpm_http_request_body_bytes_bucket{method="POST",le="10000"} 1`,
+		`ephpm_http_request_body_bytes_count{method="DELETE"} 0`,
+		`ephpm_http_response_body_bytes_count{handler="static"} 1`,
+		`ephpm_http_response_body_bytes_sum{handler="php"} 65`,
+		`ephpm_http_response_body_bytes_count{handler="websocket"} 0`,
+		`ephpm_php_output_bytes_sum 65`,
+		`ephpm_http_compression_ratio_count 0`,
 		`ephpm_build_info{`,
 		`ephpm_http_requests_total{handler="php",method="POST",status="504"} 0`, // it never occurred
 		`ephpm_http_requests_total{handler="websocket",method="GET",status="101"} 0`,

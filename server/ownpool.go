@@ -90,6 +90,7 @@ func (p *ownPool) begin() {
 	p.pool, p.failed, p.tried = pool, err, time.Now()
 	if err != nil {
 		p.pool = nil // not an interface with nil in it
+		p.past.Failures++
 		p.log.Error("PHP of the site does not start", "site", p.site, "err", err)
 	}
 	close(p.ready)
@@ -214,6 +215,10 @@ func addStats(sum *phpbridge.Stats, s phpbridge.Stats) {
 	sum.Busy += s.Busy
 	sum.Spawns += s.Spawns
 	sum.Recycles += s.Recycles
+	sum.Failures += s.Failures
+	for reason := range sum.Reasons {
+		sum.Reasons[reason] += s.Reasons[reason]
+	}
 	sum.Crashes += s.Crashes
 	sum.Timeouts += s.Timeouts
 	for class := range sum.Waiting {

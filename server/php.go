@@ -41,6 +41,7 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 	if err := run.body.read(w, r, s.maxBody, s.stall, s.minRate); err != nil {
 		return s.failBody(w, r, v, err)
 	}
+	w.trail.body = max(0, run.body.length)
 	c := cgi{request: r, id: v.id, target: v.target, route: &v.route, root: v.tree.shown, bodyLen: run.body.length, user: v.user}
 	run.vars = append(c.appendTo(run.vars[:0]), s.vars...)
 	run.request = phpbridge.Request{
@@ -69,10 +70,11 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 	result, err := s.runner.Serve(r.Context(), to, &run.request)
 	w.unlimitWrite()
 	w.trail.queued, w.trail.ran = result.Queued, result.Ran
+	printed := w.taken
 	if err != nil {
 		s.failRun(w, r, v, err)
 	}
-	s.metrics.scriptRan(result, err == nil && w.status < 500)
+	s.metrics.scriptRan(result, printed, err == nil && w.status < 500)
 	if err == nil && run.handover.by != "" {
 		s.sendNamed(w, r, v, &run.handover)
 	}

@@ -16,15 +16,29 @@ var (
 	workersDesc  = poolDesc("workers", "Workers of PHP by what they do.", "state")
 	backlogDesc  = poolDesc("backlog", "Requests that wait for a worker.", "class")
 	refusedDesc  = poolDesc("refused_total", "Requests refused because no worker came free.", "class")
-	shedDesc     = poolDesc("shed_total", "Pages refused by overload_policy shed.")
+	shedDesc     = poolDesc("shed_total", "Pages refused by overload_policy shed.", "engine", "reason")
 	spawnsDesc   = poolDesc("worker_spawns_total", "Workers forked.")
-	recyclesDesc = poolDesc("worker_recycles_total", "Workers replaced after worker_max_requests.")
+	recyclesDesc = poolDesc("worker_recycles_total", "Workers replaced as planned.")
 	crashesDesc  = poolDesc("worker_crashes_total", "Workers that died or were killed.")
 	timeoutsDesc = poolDesc("script_timeouts_total", "Scripts of pages and events killed at the time limit.")
+
+	// The names by which the public ePHPm has the same.
+	fpmSizeDesc     = fpmDesc("size", "Workers of PHP.")
+	fpmQueueDesc    = fpmDesc("queue_depth", "Requests that wait for a worker.")
+	fpmFailuresDesc = fpmDesc("boot_failures_total", "Times that PHP did not start.")
+	fpmCrashesDesc  = fpmDesc("contained_crashes_total", "Workers that died or were killed, each with no more than its request.")
+	fpmRecyclesDesc = fpmDesc("recycles_total", "Workers replaced as planned.", "reason")
 )
+
+// poolEngine is the only value of the label "engine".
+const poolEngine = "pool"
 
 func poolDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("ephpm_php_"+name, help, labels, nil)
+}
+
+func fpmDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("ephpm_fpm_pool_"+name, help, labels, nil)
 }
 
 // Describe implements prometheus.Collector.
@@ -48,9 +62,19 @@ func (m poolMetrics) Collect(out chan<- prometheus.Metric) {
 		gauge(backlogDesc, s.Waiting[class], class.String())
 		counter(refusedDesc, s.Refused[class], class.String())
 	}
-	counter(shedDesc, shed)
+	for reason, n := range shed {
+		counter(shedDesc, n, poolEngine, shedReasonNames[reason])
+	}
 	counter(spawnsDesc, s.Spawns)
 	counter(recyclesDesc, s.Recycles)
 	counter(crashesDesc, s.Crashes)
 	counter(timeoutsDesc, s.Timeouts)
+
+	gauge(fpmSizeDesc, s.Workers)
+	gauge(fpmQueueDesc, s.Waiting[phpbridge.Page]+s.Waiting[phpbridge.Event])
+	counter(fpmFailuresDesc, s.Failures)
+	counter(fpmCrashesDesc, s.Crashes)
+	for _, reason := range phpbridge.RecycleReasons {
+		counter(fpmRecyclesDesc, s.Reasons[reason], reason.String())
+	}
 }

@@ -21,9 +21,21 @@ type shedder struct {
 	after   time.Duration // how long; 0: not at all
 
 	waiting atomic.Int64
-	refused atomic.Uint64 // no turn came
-	shed    atomic.Uint64 // all that were answered with errShed
+	refused atomic.Uint64              // no turn came
+	shed    [shedReasons]atomic.Uint64 // all that were answered with errShed
 }
+
+// A shedReason says why a page was shed, as the label "reason".
+type shedReason uint8
+
+const (
+	shedBusy    shedReason = iota // no worker was free, or came free when it had a turn
+	shedLate                      // none came free within shed_after_ms
+	shedBacklog                   // too many waited already
+	shedReasons
+)
+
+var shedReasonNames = [shedReasons]string{"busy", "late", "backlog"}
 
 // errShed is phpbridge.ErrBusy by policy.
 var errShed = fmt.Errorf("shed: %w", phpbridge.ErrBusy)
@@ -53,7 +65,7 @@ func (s *shedder) Serve(ctx context.Context, w http.ResponseWriter, r *phpbridge
 	result, err := s.php.Serve(ctx, w, r)
 	result.Queued += waited
 	if errors.Is(err, phpbridge.ErrBusy) {
-		s.shed.Add(1)
+		s.shed[shedBusy].Add(1)
 		err = errShed
 	}
 	return result, err
@@ -67,11 +79,11 @@ func (s *shedder) turn(ctx context.Context) error {
 	default:
 	}
 	if s.after == 0 {
-		return s.refuse()
+		return s.refuse(shedBusy)
 	}
 	defer s.waiting.Add(-1)
 	if s.waiting.Add(1) > int64(s.backlog) {
-		return s.refuse()
+		return s.refuse(shedBacklog)
 	}
 	late := time.NewTimer(s.after)
 	defer late.Stop()
@@ -79,25 +91,28 @@ func (s *shedder) turn(ctx context.Context) error {
 	case s.turns <- struct{}{}:
 		return nil
 	case <-late.C:
-		return s.refuse()
+		return s.refuse(shedLate)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (s *shedder) refuse() error {
+func (s *shedder) refuse(reason shedReason) error {
 	s.refused.Add(1)
-	s.shed.Add(1)
+	s.shed[reason].Add(1)
 	return errShed
 }
 
 // addTo adds what waited and was refused in front of the pool. A nil *shedder adds
 // nothing.
-func (s *shedder) addTo(st *phpbridge.Stats) (shed uint64) {
+func (s *shedder) addTo(st *phpbridge.Stats) (shed [shedReasons]uint64) {
 	if s == nil {
-		return 0
+		return shed
+	}
+	for reason := range s.shed {
+		shed[reason] = s.shed[reason].Load()
 	}
 	st.Waiting[phpbridge.Page] += int(s.waiting.Load())
 	st.Refused[phpbridge.Page] += s.refused.Load()
-	return s.shed.Load()
+	return shed
 }

@@ -53,8 +53,8 @@ func TestPagesAreShedAtOnce(t *testing.T) {
 			t.Errorf("%d of 4 were shed afterwards, want none", shed)
 		}
 		var st phpbridge.Stats
-		if n := s.addTo(&st); n != 6 || st.Refused[phpbridge.Page] != 6 || st.Waiting[phpbridge.Page] != 0 {
-			t.Errorf("counted %d, %+v; want 6 refused", n, st)
+		if n := s.addTo(&st); n != [shedReasons]uint64{shedBusy: 6} || st.Refused[phpbridge.Page] != 6 || st.Waiting[phpbridge.Page] != 0 {
+			t.Errorf("counted %v, %+v; want 6 refused", n, st)
 		}
 	})
 }
@@ -62,11 +62,11 @@ func TestPagesAreShedAtOnce(t *testing.T) {
 func TestPagesAreShedAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShedder(busyPool(), 4, PHPConfig{WorkerBacklog: 100, ShedAfter: Millis(1500 * time.Millisecond)})
-		if shed, last := serveMany(s, 10); shed != 2 || last != 1500*time.Millisecond {
+		if shed, last := serveMany(s, 10); shed != 2 || last != 1500*time.Millisecond || s.shed[shedLate].Load() != 2 {
 			t.Errorf("%d of 10 were shed, the last after %v; want 2 after 1.5s", shed, last)
 		}
 		s = newShedder(busyPool(), 4, PHPConfig{WorkerBacklog: 1, ShedAfter: Millis(5 * time.Second)})
-		if shed, last := serveMany(s, 10); shed != 5 || last != 0 {
+		if shed, last := serveMany(s, 10); shed != 5 || last != 0 || s.shed[shedBacklog].Load() != 5 {
 			t.Errorf("with a backlog of 1, %d of 10 were shed, the last after %v; want 5 at once", shed, last)
 		}
 	})
@@ -84,7 +84,7 @@ func TestPageWithATurnStillFindsNoWorker(t *testing.T) {
 	if r := get(s, "/"); r.StatusCode != 503 || r.Header.Get("Retry-After") != "1" {
 		t.Errorf("%d %v, want 503 with Retry-After", r.StatusCode, r.Header)
 	}
-	if n := s.shedder.shed.Load(); n != 1 || len(waits) != 1 || waits[0] < 59*time.Second || waits[0] > time.Minute {
+	if n := s.shedder.shed[shedBusy].Load(); n != 1 || len(waits) != 1 || waits[0] < 59*time.Second || waits[0] > time.Minute {
 		t.Errorf("%d shed, waits of %v; want one of a minute", n, waits)
 	}
 }
@@ -94,8 +94,8 @@ func TestClientThatLeavesIsNotShed(t *testing.T) {
 		s := newShedder(busyPool(), 0, PHPConfig{WorkerBacklog: 1, ShedAfter: Millis(time.Minute)})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.Serve(ctx, nil, &phpbridge.Request{}); err != context.DeadlineExceeded || s.shed.Load() != 0 {
-			t.Errorf("%v, %d shed; want the client's own error and none", err, s.shed.Load())
+		if _, err := s.Serve(ctx, nil, &phpbridge.Request{}); err != context.DeadlineExceeded || s.shed[shedLate].Load() != 0 {
+			t.Errorf("%v, %d shed; want the client's own error and none", err, s.shed[shedLate].Load())
 		}
 	})
 }
