@@ -2,10 +2,7 @@ package websocket
 
 import (
 	"errors"
-	"io"
-	"os"
 	"sync"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,22 +20,7 @@ const (
 	// pollEvents is how many connections are looked at between two looks for
 	// more.
 	pollEvents = 256
-
-	interest = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
-	hangUps  = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
-	readable = unix.EPOLLIN | hangUps
-	writable = unix.EPOLLOUT | unix.EPOLLHUP | unix.EPOLLERR
 )
-
-// errWouldBlock means that there is nothing to read now. crypto/tls goes on
-// after an error that is temporary.
-var errWouldBlock error = wouldBlock{}
-
-type wouldBlock struct{}
-
-func (wouldBlock) Error() string   { return "nothing to read now" }
-func (wouldBlock) Timeout() bool   { return true }
-func (wouldBlock) Temporary() bool { return true }
 
 // A poller is the line of connections that are parked in its epoll set as bare
 // descriptors. One goroutine reads and closes them all, so that a descriptor is
@@ -48,9 +30,7 @@ func (wouldBlock) Temporary() bool { return true }
 // the poller.
 type poller struct {
 	loop *Loop
-	set  int      // the epoll set
-	file *os.File // the same, as Go's own poller waits for it
-	bell int      // an eventfd in the set
+	set  *epoll
 	done chan struct{}
 
 	mu     sync.Mutex // guards the following; taken with Conn.mu held, not before it
@@ -65,31 +45,12 @@ type poller struct {
 	hungry []*Conn // were stopped by readBudget
 }
 
-// bellSlot is the bell's in the set; no connection has it.
-const bellSlot = 0
-
 func newPoller(l *Loop) (*poller, error) {
-	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	set, err := newEpoll()
 	if err != nil {
 		return nil, err
 	}
-	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		_ = unix.Close(set)
-		return nil, err
-	}
-	err = errors.Join(
-		unix.SetNonblock(set, true), // or Go's poller would not wait for it
-		unix.EpollCtl(set, unix.EPOLL_CTL_ADD, bell, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: bellSlot}),
-	)
-	if err != nil {
-		_, _ = unix.Close(set), unix.Close(bell)
-		return nil, err
-	}
-	p := &poller{
-		loop: l, set: set, file: os.NewFile(uintptr(set), "epoll"), bell: bell, done: make(chan struct{}),
-		conns: make([]*Conn, 1), buf: make([]byte, pollBuffer),
-	}
+	p := &poller{loop: l, set: set, done: make(chan struct{}), conns: make([]*Conn, 1), buf: make([]byte, pollBuffer)}
 	go p.run() // close waits for it
 	return p, nil
 }
@@ -99,9 +60,9 @@ func (p *poller) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.ring()
+	p.set.ring()
 	<-p.done
-	_, _ = p.file.Close(), unix.Close(p.bell)
+	p.set.close()
 }
 
 // claim gives c a turn.
@@ -117,33 +78,21 @@ func (p *poller) claim(c *Conn) {
 	p.rung = true
 	p.mu.Unlock()
 	if ring {
-		p.ring()
+		p.set.ring()
 	}
-}
-
-// ring makes the set readable. Each write is an event by itself, so nobody has
-// to read.
-func (p *poller) ring() {
-	one := [8]byte{1}
-	_, _ = unix.Write(p.bell, one[:]) // fails only after 2^64 rings
 }
 
 // run serves all connections until close.
 func (p *poller) run() {
 	defer close(p.done)
-	raw, err := p.file.SyscallConn()
-	if err != nil {
-		return // never: the file is open
-	}
 	events, conns := make([]unix.EpollEvent, pollEvents), make([]*Conn, pollEvents)
-	_ = raw.Read(func(uintptr) bool { // ends by close alone
+	p.set.serve(func() bool {
 		for {
 			claimed, closed := p.serveClaims()
 			if closed {
 				return true
 			}
-			n, _ := unix.EpollWait(p.set, events, 0)
-			n = max(0, n)
+			n := p.set.take(events)
 			p.find(events[:n], conns)
 			for i, c := range conns[:n] {
 				if c != nil {
@@ -312,41 +261,6 @@ func (p *poller) receive(c *Conn, b []byte) int {
 	return 0
 }
 
-// receive reads without waiting.
-func receive(fd int, b []byte) (int, error) {
-	for {
-		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
-		switch {
-		case errno == unix.EINTR:
-		case errno == unix.EAGAIN:
-			return 0, errWouldBlock
-		case errno != 0:
-			return 0, errno
-		case n == 0:
-			return 0, io.EOF
-		default:
-			return int(n), nil
-		}
-	}
-}
-
-// transmit writes without waiting.
-func transmit(fd int, b []byte) (int, error) {
-	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
-			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
-		switch errno {
-		case 0:
-			return int(n), nil
-		case unix.EINTR:
-		case unix.EAGAIN:
-			return 0, nil
-		default:
-			return 0, errno
-		}
-	}
-}
-
 // start puts c into the set. It wakes run only if something of the client may
 // be here already.
 func (p *poller) start(c *Conn) {
@@ -360,8 +274,7 @@ func (p *poller) start(c *Conn) {
 	}
 	p.conns[slot], c.slot = c, slot
 	p.mu.Unlock()
-	err := unix.EpollCtl(p.set, unix.EPOLL_CTL_ADD, int(c.fd), &unix.EpollEvent{Events: interest, Fd: slot})
-	if err != nil { // no memory
+	if err := p.set.add(int(c.fd), slot); err != nil { // no memory
 		c.cutLocked(CauseGone)
 	}
 	if early || c.end != nil { // it may be over

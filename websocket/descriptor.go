@@ -1,0 +1,54 @@
+package websocket
+
+import (
+	"io"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// errWouldBlock means that there is nothing to read now. crypto/tls goes on
+// after an error that is temporary.
+var errWouldBlock error = wouldBlock{}
+
+type wouldBlock struct{}
+
+func (wouldBlock) Error() string   { return "nothing to read now" }
+func (wouldBlock) Timeout() bool   { return true }
+func (wouldBlock) Temporary() bool { return true }
+
+// receive reads without waiting. The calls are raw: they never wait, and the
+// scheduler need not know of them.
+func receive(fd int, b []byte) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		switch {
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN:
+			return 0, errWouldBlock
+		case errno != 0:
+			return 0, errno
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return int(n), nil
+		}
+	}
+}
+
+// transmit writes without waiting, and returns 0 when the kernel takes nothing.
+func transmit(fd int, b []byte) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, nil
+		default:
+			return 0, errno
+		}
+	}
+}
