@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	h2 "golang.org/x/net/http2"
 )
 
 // http2Page opens three sockets on the connection that brought it, and shows what
@@ -65,5 +66,34 @@ func TestChromiumOpensSocketsOverHTTP2(t *testing.T) {
 	_, body := visitWith(t, ca.client(http2), "https://"+a.Addr+"/env.php")
 	if body != "" {
 		t.Errorf("scripts see GODEBUG=%q, which is the server's own", body)
+	}
+}
+
+// :protocol belongs to CONNECT (RFC 8441 §4), and there to what the server knows.
+func TestProtocolsThatHTTP2Refuses(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{TOML: "[server]\nh2c = true\n", Files: map[string]string{
+		"index.php":     `<?php echo 'a page ', implode(preg_grep('/PROTOCOL/', array_keys($_SERVER)));`,
+		"websocket.php": `<?php`,
+	}})
+	for _, c := range []struct{ method, protocol, status string }{
+		{"GET", "", "200"},
+		{"GET", "websocket", "400"},
+		{"POST", "websocket", "400"},
+		{"GET", "connect-udp", "400"},
+		{"CONNECT", "connect-udp", "501"},
+		{"CONNECT", "WebSocket", "501"}, // names of protocols are compared as they are
+	} {
+		w := a.frames(nil)
+		pairs := []string{":method", c.method, ":scheme", "http", ":path", "/", ":authority", a.Addr}
+		if c.protocol != "" {
+			pairs = append(pairs, ":protocol", c.protocol)
+		}
+		if err := w.WriteHeaders(h2.HeadersFrameParam{StreamID: 1, BlockFragment: w.fields(pairs...), EndStream: true, EndHeaders: true}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.answer(1); got.status != c.status {
+			t.Errorf("%s with :protocol %q: %v, want %s", c.method, c.protocol, got, c.status)
+		}
 	}
 }

@@ -101,7 +101,11 @@ func reset(conn net.Conn) {
 }
 
 func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
-	if status := s.http3.refuses(r); status != 0 {
+	status := s.http3.refuses(r)
+	if status == 0 {
+		status = refusesProtocol(r)
+	}
+	if status != 0 {
 		w.fail(status)
 		return handlerError
 	}

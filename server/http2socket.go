@@ -29,6 +29,18 @@ func isHTTP2Socket(r *http.Request) bool {
 	return r.ProtoMajor == 2 && r.Method == http.MethodConnect && len(protocol) == 1 && protocol[0] == "websocket"
 }
 
+// refusesProtocol returns the status of an answer to a request of HTTP/2 whose
+// :protocol is not for what the server has, 0 for all others.
+func refusesProtocol(r *http.Request) int {
+	switch {
+	case r.ProtoMajor != 2 || len(r.Header[":protocol"]) == 0:
+		return 0
+	case r.Method == http.MethodConnect:
+		return http.StatusNotImplemented // as RFC 9220 §3 has it for HTTP/3
+	}
+	return http.StatusBadRequest // RFC 8441 §4: with any other method it is malformed
+}
+
 // serveHTTP2Socket answers such a request. It returns when the socket has ended,
 // and that ends the stream.
 func (s *Server) serveHTTP2Socket(w http.ResponseWriter, r *http.Request) {
