@@ -344,10 +344,21 @@ static const char *take_variable(const char *name)
 	return value;
 }
 
+/*
+ * How late the kernel may be when a thread sleeps for a time (prctl(2)), in
+ * nanoseconds. Go's runtime has a thread that looks after the others every 20
+ * microseconds; more often than once a millisecond, it takes a tenth of the front's
+ * time, and has more threads run than there are processors. Timers of Go are late by
+ * as much. Scripts keep what the kernel gives by default.
+ */
+#define FRONT_TIMER_SLACK 1000000UL
+#define KERNEL_TIMER_SLACK 50000UL
+
 __attribute__((constructor)) static void choose_role(int argc, char **argv)
 {
 	const char *role = getenv(EPHPM_ROLE_VARIABLE);
 
+	prctl(PR_SET_TIMERSLACK, role ? KERNEL_TIMER_SLACK : FRONT_TIMER_SLACK, 0, 0, 0);
 	if (role && !strcmp(role, "zygote")) {
 		restore_environment();
 		zygote_main(argc, argv);

@@ -29,7 +29,7 @@ func (c *conn) heard() {
 
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.TCPConn.Read(p)
+	n, err := c.receive(p)
 	if n > 0 && c.all.unheard != nil && !c.plea.heard.Load() && !c.plea.opaque.Load() {
 		c.plea.made.Store(true)
 		if bytes.HasPrefix(p[:n], []byte("PRI ")) { // RFC 9113 §3.4

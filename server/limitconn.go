@@ -39,6 +39,7 @@ type connections struct {
 	unheard func(c *conn, status int)
 
 	refusing atomic.Int64 // those that are to be answered with 503
+	waves    *waves       // in which their quiet reads begin
 
 	mu    sync.Mutex // guards the following
 	open  map[*conn]struct{}
@@ -51,6 +52,7 @@ func newConnections(c LimitsConfig, m *metrics) *connections {
 	return &connections{
 		max: c.maxConnections(), perIP: c.PerIPMaxConnections, metrics: m,
 		open: map[*conn]struct{}{}, byIP: map[netip.Addr]int{},
+		waves: newWaves(),
 	}
 }
 
@@ -68,8 +70,11 @@ type conn struct {
 	isFresh atomic.Bool   // it is there; changed under mu
 	left    bool          // guarded by mu
 
-	taken taken // owned by connections.cutSlow
-	plea  plea
+	taken     taken // owned by connections.cutSlow
+	plea      plea
+	quiet     quietRead
+	deadline  readDeadline
+	writesEnd atomic.Bool // there is a deadline for them
 }
 
 // RemoteAddr implements net.Conn.
@@ -94,6 +99,7 @@ func (c *conn) Close() error {
 // nil for one that it has closed.
 func (a *connections) enter(c *conn, counted bool) *conn {
 	c.all, c.opened = a, time.Now()
+	c.quiet.ended = make(chan struct{}, 1)
 	if counted && a.perIP > 0 {
 		c.client = limitKey(addrOf(c.remote))
 	}

@@ -17,26 +17,33 @@ func newConns(max, perIP int) *connections {
 	return newConnections(LimitsConfig{MaxConnections: max, PerIPMaxConnections: perIP}, nil)
 }
 
-// enterFrom lets a connection with a remote address in, opened some time ago.
-func enterFrom(t *testing.T, a *connections, addr string) *conn {
+// connected returns both ends of a connection.
+func connected(t *testing.T) (accepted *net.TCPConn, client net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	client := dial(t, l.Addr())
+	client = dial(t, l.Addr())
 	t.Cleanup(func() { _ = client.Close() })
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	return c.(*net.TCPConn), client
+}
+
+// enterFrom lets a connection with a remote address in, opened some time ago.
+func enterFrom(t *testing.T, a *connections, addr string) *conn {
+	t.Helper()
+	c, _ := connected(t)
 	remote, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.enter(&conn{TCPConn: c.(*net.TCPConn), remote: remote, local: c.LocalAddr()}, true)
+	return a.enter(&conn{TCPConn: c, remote: remote, local: c.LocalAddr()}, true)
 }
 
 func TestConnectionsOfOneClientAreLimited(t *testing.T) {
