@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -15,6 +16,9 @@ func TestSleepsOfScriptsAreAsExactAsElsewhere(t *testing.T) {
 		t.Error(err)
 	}
 	front, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", a.PID()))
+	if errors.Is(err, os.ErrPermission) {
+		return // only root may look at another process's
+	}
 	if err != nil || string(front) != "1000000\n" {
 		t.Errorf("front: %q, %v, want a millisecond", front, err)
 	}
