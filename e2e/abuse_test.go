@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -41,11 +42,15 @@ func (a *app) besiege(n int) {
 	}
 }
 
+// halfOpen is how many clients besiege the server. Each costs this process and the
+// server a descriptor.
+var halfOpen = flag.Int("half-open", 4000, "half-open clients that must not stop pages")
+
 func TestHalfOpenAndSlowClientsDoNotStopPages(t *testing.T) {
 	t.Parallel()
-	n := 4000
+	n := *halfOpen
 	if raceEnabled {
-		n = 500
+		n = min(n, 500)
 	}
 	a := startApp(t, appOptions{
 		TOML:  metricsOn + "[php]\nworkers = 2\n",
@@ -192,6 +197,54 @@ func TestRateOfOneClient(t *testing.T) {
 		}
 	}
 	a.waitMetric("ephpm_rate_limited_total", 3)
+}
+
+// A site has rates of its own, for all and for each client, and other sites do not.
+func TestRatesOfATableOfASite(t *testing.T) {
+	t.Parallel()
+	s := startSites(t, metricsOn+trustLoopback+`
+[server.limits]
+per_site_rate = 0.001
+per_site_burst = 3
+per_ip_burst = 7
+[[site]]
+names = ["clients.example"]
+root = "$dir/sites/a"
+limits.per_site_rate = 0
+limits.per_ip_rate = 0.01
+limits.per_ip_burst = 2
+[[site]]
+names = ["pages.example"]
+root = "$dir/sites/a"
+limits.per_site_burst = 1
+limits.per_ip_rate = 0
+[[site]]
+names = ["server.example"]
+root = "$dir/sites/a"
+`, map[string]string{"a/index.php": `<?php echo "ran";`, "a/a.txt": "text"})
+	ask := func(host, client, path string, want int) {
+		t.Helper()
+		resp, _ := s.ask(host, path, "X-Forwarded-For", client)
+		if resp.StatusCode != want || want == 429 && resp.Header.Get("Retry-After") == "" {
+			t.Errorf("%s%s from %s: %s, Retry-After %q, want %d", host, path, client, resp.Status, resp.Header.Get("Retry-After"), want)
+		}
+	}
+	for range 2 { // files count as well
+		ask("clients.example", "203.0.113.7", "/a.txt", 200)
+	}
+	ask("clients.example", "203.0.113.7", "/", 429)
+	for i := range 10 { // clients of their own
+		ask("clients.example", fmt.Sprintf("203.0.113.%d", 10+i), "/", 200)
+	}
+	ask("pages.example", "203.0.113.7", "/", 200)
+	ask("pages.example", "203.0.113.8", "/", 429)
+	ask("pages.example", "203.0.113.8", "/a.txt", 200)
+	for range 3 {
+		ask("server.example", "203.0.113.7", "/", 200)
+	}
+	ask("server.example", "203.0.113.9", "/", 429)
+	s.waitMetric("ephpm_rate_limited_total", 1)
+	s.waitMetric("ephpm_site_rate_limited_total", 2)
 }
 
 func TestRateOfOneSite(t *testing.T) {

@@ -109,6 +109,7 @@ type ServerConfig struct {
 	Security  SecurityConfig  `toml:"security"`
 	WebSocket WebSocketConfig `toml:"websocket"`
 	TLS       TLSConfig       `toml:"tls"`
+	HTTP2     HTTP2Config     `toml:"http2"`
 	HTTP3     HTTP3Config     `toml:"http3"`
 }
 
@@ -335,6 +336,7 @@ func DefaultConfig() Config {
 				Shutdown:     Duration(30 * time.Second),
 			},
 			TLS:      defaultTLS(),
+			HTTP2:    defaultHTTP2(),
 			HTTP3:    defaultHTTP3(),
 			Security: defaultSecurity(),
 			Limits:   defaultLimits(),

@@ -9,6 +9,16 @@ import (
 	"time"
 )
 
+func TestHTTP2ConfigurationErrorsNameTheKey(t *testing.T) {
+	for n, want := range map[int]string{0: "at least 1", -1: "less than 0", maxHTTP2Streams + 1: "at most 100000"} {
+		c := goodConfig(t)
+		c.Server.HTTP2.MaxStreams = n
+		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), "server.http2.max_streams: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("max_streams = %d: %v, want one that says %q", n, err, want)
+		}
+	}
+}
+
 func TestHTTP3ConfigurationErrorsNameTheKey(t *testing.T) {
 	readable := filepath.Join(t.TempDir(), "readable")
 	if err := os.WriteFile(readable, []byte(strings.Repeat("0", 64)), 0o644); err != nil {

@@ -40,12 +40,39 @@ func defaultLimits() LimitsConfig {
 	return LimitsConfig{PerIPBurst: 50, PerSiteBurst: 20, MinDataRate: 240}
 }
 
-func (k *checks) limits(c LimitsConfig) {
-	if c.PerIPBurst == 0 {
-		k.add("server.limits.per_ip_burst", "must be at least 1; per_ip_rate = 0 is no limit")
+// SiteLimitsConfig is [site.limits].
+type SiteLimitsConfig struct {
+	// PerSiteRate and PerSiteBurst are those of [server.limits]. Nil means that it
+	// decides.
+	PerSiteRate  *Rate `toml:"per_site_rate"`
+	PerSiteBurst *int  `toml:"per_site_burst"`
+	// PerIPRate limits the requests of one client address to the site, a second,
+	// beside what [server.limits] allows it in all; more are answered with 429.
+	// Nil and zero mean no limit of its own.
+	PerIPRate *Rate `toml:"per_ip_rate"`
+	// PerIPBurst is how many may come at once. It must be at least 1. Nil means
+	// that of [server.limits].
+	PerIPBurst *int `toml:"per_ip_burst"`
+}
+
+// clientBuckets are for the rate of one address at the site; nil when it has none of
+// its own.
+func (s SiteLimitsConfig) clientBuckets(c LimitsConfig) *buckets {
+	if s.PerIPRate == nil {
+		return nil
 	}
-	if c.PerSiteBurst == 0 {
-		k.add("server.limits.per_site_burst", "must be at least 1; per_site_rate = 0 is no limit")
+	burst := c.PerIPBurst
+	replace(&burst, s.PerIPBurst)
+	return newBuckets(*s.PerIPRate, burst)
+}
+
+// limits checks the bursts of the server, or of a site, which may be nil.
+func (k *checks) limits(key string, perIP, perSite *int) {
+	if perIP != nil && *perIP == 0 {
+		k.add(key+".per_ip_burst", "must be at least 1; per_ip_rate = 0 is no limit")
+	}
+	if perSite != nil && *perSite == 0 {
+		k.add(key+".per_site_burst", "must be at least 1; per_site_rate = 0 is no limit")
 	}
 }
 

@@ -60,6 +60,7 @@ type SiteConfig struct {
 	Static    SiteStaticConfig    `toml:"static"`
 	Security  SiteSecurityConfig  `toml:"security"`
 	TLS       SiteTLSConfig       `toml:"tls"`
+	Limits    SiteLimitsConfig    `toml:"limits"`
 	Request   SiteRequestConfig   `toml:"request"`
 	Timeouts  SiteTimeoutsConfig  `toml:"timeouts"`
 	WebSocket SiteWebSocketConfig `toml:"websocket"`
@@ -209,6 +210,8 @@ func (c Config) forSite(s SiteConfig) Config {
 	override(&c.Server.WebSocketFiles, s.WebSocketFiles)
 	override(&c.Server.WebSocket.AllowedOrigins, s.WebSocket.AllowedOrigins)
 	c = c.withRules(s)
+	replace(&c.Server.Limits.PerSiteRate, s.Limits.PerSiteRate)
+	replace(&c.Server.Limits.PerSiteBurst, s.Limits.PerSiteBurst)
 	replace(&c.Server.ResolveRoot, s.ResolveRoot)
 	replace(&c.Server.Request.MaxBodySize, s.Request.MaxBodySize)
 	replace(&c.Server.Timeouts.Request, s.Timeouts.Request)
@@ -262,6 +265,7 @@ func (k *checks) sites(c Config) {
 		k.env(key+".env", s.Env)
 		k.keyPair(key+".tls.cert", s.TLS.Cert, key+".tls.key", s.TLS.Key, c.roots())
 		k.siteACME(key, s)
+		k.limits(key+".limits", s.Limits.PerIPBurst, s.Limits.PerSiteBurst)
 	}
 }
 

@@ -15,14 +15,20 @@ func (s *Server) overLimit(w *response, r *http.Request) bool {
 		w.fail(http.StatusServiceUnavailable)
 		return true
 	}
+	return overRateOf(p, s.rates, w, s.metrics)
+}
+
+// overRateOf answers a request over the rate of its client, and reports whether it
+// did.
+func overRateOf(p *peer, rates *buckets, w *response, m *metrics) bool {
 	if p.proxy {
 		return false // it did not say who is behind it, or asks for itself
 	}
-	wait := s.rates.take(p.ip)
+	wait := rates.take(p.ip)
 	if wait == 0 {
 		return false
 	}
-	s.metrics.rateLimited()
+	m.rateLimited()
 	w.Header().Set("Retry-After", retryAfter(wait))
 	w.fail(http.StatusTooManyRequests)
 	return true

@@ -40,7 +40,7 @@ func protocols(h2c bool) *http.Protocols {
 // connection of one that lets more than four times as many wait.
 func http2Limits(c ServerConfig) *http.HTTP2Config {
 	return &http.HTTP2Config{
-		MaxConcurrentStreams: 128,
+		MaxConcurrentStreams: c.HTTP2.MaxStreams,
 		MaxReadFrameSize:     16 << 10, // the least (RFC 9113 §4.2): a frame is held in memory
 		WriteByteTimeout:     time.Duration(c.Timeouts.Idle),
 	}

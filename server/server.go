@@ -211,6 +211,7 @@ func (s *Server) openSites() error {
 			return nil, err
 		}
 		site.access = s.access
+		site.clientRates = sc.Limits.clientBuckets(c.Server.Limits)
 		if c.Server.WebSocket.Enabled {
 			site.openSockets(c, sockets)
 		}

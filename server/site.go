@@ -34,6 +34,7 @@ type site struct {
 	stall         time.Duration // how long a client may pause in a request body; 0: for ever
 	minRate       int64         // how slow it may be, in bytes a second
 	rate          *bucket       // of pages and connect events that run PHP
+	clientRates   *buckets      // of the site's clients; nil when they have none of its own
 	maxBody       int64         // 0: any
 	etag          bool          // of files
 	precompressed bool
@@ -122,6 +123,9 @@ func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) han
 	v.tree = s.root.tree(now)
 	if s.errorPages != nil {
 		w.page = &errorPager{s, v, now}
+	}
+	if s.clientRates != nil && overRateOf(peerOf(r), s.clientRates, w, s.metrics) {
+		return handlerError
 	}
 	if s.routes.hidden != 0 && hasHidden(v.path) {
 		w.fail(s.routes.hidden)

@@ -129,7 +129,8 @@ func (k *checks) server(c Config) {
 	for _, name := range s.Request.TrustedHosts {
 		k.hostPattern("server.request.trusted_hosts", name)
 	}
-	k.limits(s.Limits)
+	k.limits("server.limits", &s.Limits.PerIPBurst, &s.Limits.PerSiteBurst)
+	k.http2(s.HTTP2)
 	k.http3(s.HTTP3)
 	k.security(s.Security)
 	if s.ProxyProtocol && len(s.Security.TrustedProxies) == 0 {
