@@ -23,23 +23,26 @@ type histories struct {
 
 	mu    sync.Mutex // guards the following and all histories
 	bytes int64
-	of    map[string]*history
-	used  list.List // of *history, most recently used first
+	of    map[string]*history // those that remember or have users
+	used  list.List           // of *history that remember, most recently used first
 }
 
-// A history is the end of what was broadcast to one channel. A nil *history
-// remembers nothing.
+// A history is the end of what was broadcast to one channel. A channel that
+// remembers nothing has one as long as it has users, so that all who are at it at
+// the same time take turns.
 type history struct {
-	// turn is held while a broadcast is queued for the members, and while a
-	// newcomer joins and gets the past.
-	turn sync.Mutex
+	// line is held while a broadcast is queued for the members, and while a
+	// newcomer joins and gets the past. Broadcasts of which nothing is remembered
+	// share it.
+	line sync.RWMutex
 
 	// Guarded by histories.mu.
 	channel  string
-	depth    int // so many messages are remembered
+	users    int
+	depth    int // so many messages are remembered; 0 until somebody asks
 	messages []remembered
 	bytes    int64
-	place    *list.Element // nil when it was forgotten
+	place    *list.Element // nil when it remembers nothing, or was forgotten
 }
 
 type remembered struct {
@@ -51,49 +54,97 @@ func newHistories(most int64) *histories {
 	return &histories{most: most, of: map[string]*history{}}
 }
 
-// begin and end enclose what must not mix with another broadcast.
-func (p *history) begin() {
-	if p != nil {
-		p.turn.Lock()
+// A turn is at a channel, from joining or broadcasting to end.
+type turn struct {
+	*history
+	all    *histories
+	shared bool // nothing is remembered, and others broadcast meanwhile
+}
+
+// broadcasting begins a broadcast, which must not mix with others or with newcomers
+// if the channel remembers it.
+func (a *histories) broadcasting(channel string) turn {
+	p, depth := a.use(channel, 0)
+	if depth == 0 {
+		p.line.RLock()
+		if a.depth(p) == 0 {
+			return turn{p, a, true}
+		}
+		p.line.RUnlock() // somebody asked meanwhile
 	}
+	p.line.Lock()
+	return turn{p, a, false}
 }
 
-func (p *history) end() {
-	if p != nil {
-		p.turn.Unlock()
-	}
-}
-
-// find returns the history of a channel, or nil.
-func (a *histories) find(channel string) *history {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.of[channel]
-}
-
-// open returns the history of a channel, which remembers at least depth messages
+// joining begins a subscription to a channel that remembers at least depth messages
 // from now on.
-func (a *histories) open(channel string, depth int) *history {
+func (a *histories) joining(channel string, depth int) turn {
+	p, _ := a.use(channel, depth)
+	p.line.Lock()
+	return turn{p, a, false}
+}
+
+// end lets the next one have its turn.
+func (t turn) end() {
+	if t.shared {
+		t.line.RUnlock()
+	} else {
+		t.line.Unlock()
+	}
+	t.all.mu.Lock()
+	defer t.all.mu.Unlock()
+	if t.users--; t.users == 0 && t.place == nil {
+		delete(t.all.of, t.channel)
+	}
+}
+
+// use returns the history of a channel and its depth, which is at least the given
+// one from now on.
+func (a *histories) use(channel string, depth int) (*history, int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.of[channel]
 	if p == nil {
 		p = &history{channel: channel}
-		p.place = a.used.PushFront(p)
 		a.of[channel] = p
-		a.growLocked(p, int64(len(channel)+historyOverhead))
 	}
+	p.users++
 	p.depth = max(p.depth, depth)
-	return p
+	if p.place == nil && p.depth > 0 {
+		a.placeLocked(p)
+	}
+	return p, p.depth
 }
 
+func (a *histories) depth(p *history) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return p.depth
+}
+
+// placeLocked counts a history among those that remember.
+func (a *histories) placeLocked(p *history) {
+	p.place = a.used.PushFront(p)
+	a.growLocked(p, int64(len(p.channel)+historyOverhead))
+}
+
+// remembers reports whether a broadcast is to be added.
+func (t turn) remembers() bool { return !t.shared }
+
 // add remembers a message.
-func (a *histories) add(p *history, m remembered) {
+func (t turn) add(m remembered) {
+	a, p := t.all, t.history
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	size := int64(len(m.payload) + historyOverhead)
-	if p.place == nil || size > a.most {
+	if size > a.most {
 		return
+	}
+	if p.place == nil {
+		a.placeLocked(p) // it was forgotten a moment ago; what comes now is not
+	}
+	if p.place == nil {
+		return // there is no memory for any
 	}
 	a.used.MoveToFront(p.place)
 	if len(p.messages) == p.depth {
@@ -126,7 +177,9 @@ func (a *histories) growLocked(p *history, size int64) {
 		a.bytes -= last.bytes
 		a.used.Remove(last.place)
 		last.place, last.messages, last.bytes = nil, nil, 0
-		delete(a.of, last.channel)
+		if last.users == 0 {
+			delete(a.of, last.channel)
+		}
 		if last == p {
 			return
 		}
@@ -134,7 +187,8 @@ func (a *histories) growLocked(p *history, size int64) {
 }
 
 // last returns the n newest messages, oldest first.
-func (a *histories) last(p *history, n int) []remembered {
+func (t turn) last(n int) []remembered {
+	a, p := t.all, t.history
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.place != nil {

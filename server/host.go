@@ -205,10 +205,9 @@ func (h *host) broadcast(ctx context.Context, channel string, payload []byte, bi
 		return 0, err
 	}
 	batch := h.s.batch(m)
-	past := h.s.histories.find(channel)
-	past.begin()
-	if past != nil {
-		h.s.histories.add(past, remembered{bytes.Clone(payload), binary})
+	past := h.s.histories.broadcasting(channel)
+	if past.remembers() {
+		past.add(remembered{bytes.Clone(payload), binary})
 	}
 	queued, missed := h.s.members.Broadcast(channel, except, batch.add, nil)
 	batch.send()
@@ -260,13 +259,12 @@ func (h *host) subscribe(id registry.ID, channel string, options [][]byte) (bool
 	if !ok || !registry.IsChannelName(channel) {
 		return false, nil
 	}
-	past := h.s.histories.open(channel, o.history)
-	past.begin() // so that a broadcast comes either with the past or behind it
+	past := h.s.histories.joining(channel, o.history) // a broadcast comes either with the past or behind it
 	defer past.end()
 	if !h.s.members.Subscribe(id, channel) {
 		return false, nil
 	}
-	for _, m := range h.s.histories.last(past, min(o.history, h.s.conn.QueueFrames)) {
+	for _, m := range past.last(min(o.history, h.s.conn.QueueFrames)) {
 		if !newPush(m.payload, m.binary).try(conn) {
 			h.tooSlow(conn)
 			return false, nil
