@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "need.h"
 #include "record.h"
 
 static void append_kind(struct ephpm_call *c, uint8_t kind)
@@ -34,6 +35,7 @@ void ephpm_call_bytes(struct ephpm_call *c, const void *data, size_t size)
 	/* A longer one makes the whole call too long, which is refused below. */
 	uint32_t len = size > EPHPM_CALL_MAX ? EPHPM_CALL_MAX : (uint32_t)size;
 
+	ephpm_need(len);
 	append_kind(c, EPHPM_VAL_STRING);
 	smart_str_appendl(&c->values, (const char *)&len, sizeof(len));
 	smart_str_appendl(&c->values, data, len);
@@ -80,13 +82,21 @@ static uint32_t take_u32(struct answer *a)
 	return n;
 }
 
+/* An array doubles as it grows. */
+static void need_elements(uint32_t n)
+{
+	ephpm_need(2 * (size_t)n * sizeof(Bucket));
+}
+
 static void read_list(struct answer *a, zval *value)
 {
 	uint32_t n = take_u32(a);
 
+	need_elements(n);
 	array_init(value);
 	while (n--) {
 		uint32_t len = take_u32(a);
+		ephpm_need(len);
 		add_next_index_stringl(value, take(a, len), len);
 	}
 }
@@ -112,6 +122,7 @@ static void read_array(struct answer *a, zval *array)
 {
 	uint32_t n = take_u32(a);
 
+	need_elements(n);
 	array_init(array);
 	while (n--) {
 		zval key, value;
@@ -144,6 +155,7 @@ static void read_answer(struct answer *a, zval *value)
 		break;
 	case EPHPM_VAL_STRING:
 		len = take_u32(a);
+		ephpm_need(len);
 		ZVAL_STRINGL(value, take(a, len), len);
 		break;
 	case EPHPM_VAL_LIST:

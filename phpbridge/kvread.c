@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "need.h"
 #include "record.h"
 
 /* The layout of the memory, which the front alone writes; the file layout.go of
@@ -223,6 +224,7 @@ static bool try_read(const struct ephpm_store *s, const zend_string *key, uint32
 		*result = e.kind == KIND_HASH ? EPHPM_KV_HASH : EPHPM_KV_ASK;
 		return true;
 	}
+	ephpm_need(e.len);
 	zend_string *copy = zend_string_alloc(e.len, 0);
 	memcpy(ZSTR_VAL(copy), e.value, e.len);
 	ZSTR_VAL(copy)[e.len] = 0;

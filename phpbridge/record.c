@@ -1,11 +1,13 @@
 #include "record.h"
 
+#include "need.h"
+
 struct ephpm_worker ephpm_worker;
 
 /* The shared memory is little endian, as is every machine we build for. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little endian only");
 
-static void send_header(uint8_t type, size_t len)
+void ephpm_record_begin(uint8_t type, size_t len)
 {
 	uint8_t header[EPHPM_RECORD_HEADER] = {0};
 	uint32_t n = (uint32_t)len;
@@ -15,19 +17,24 @@ static void send_header(uint8_t type, size_t len)
 	ephpm_work_write(&ephpm_worker.shared, &ephpm_worker.work, header, sizeof(header));
 }
 
+void ephpm_record_part(const void *data, size_t len)
+{
+	ephpm_work_write(&ephpm_worker.shared, &ephpm_worker.work, data, len);
+}
+
 void ephpm_record_send(uint8_t type, const void *data, size_t len)
 {
 	/* Output of 4 GiB in one piece does not fit the length of a record. */
 	const size_t most = 1u << 30;
 
 	while (type == EPHPM_REC_OUTPUT && len > most) {
-		send_header(type, most);
-		ephpm_work_write(&ephpm_worker.shared, &ephpm_worker.work, data, most);
+		ephpm_record_begin(type, most);
+		ephpm_record_part(data, most);
 		data = (const char *)data + most;
 		len -= most;
 	}
-	send_header(type, len);
-	ephpm_work_write(&ephpm_worker.shared, &ephpm_worker.work, data, len);
+	ephpm_record_begin(type, len);
+	ephpm_record_part(data, len);
 }
 
 void ephpm_record_notify(void)
@@ -37,34 +44,35 @@ void ephpm_record_notify(void)
 
 void ephpm_record_note(int32_t level, const char *message, size_t len, const zend_string *context)
 {
-	smart_str out = {0};
 	const size_t room = EPHPM_LOG_MAX - sizeof(level) - sizeof(uint32_t);
 	uint32_t n = (uint32_t)MIN(len, room);
+	size_t rest = context && ZSTR_LEN(context) <= room - n ? ZSTR_LEN(context) : 0;
 
-	smart_str_appendl(&out, (const char *)&level, sizeof(level));
-	smart_str_appendl(&out, (const char *)&n, sizeof(n));
-	smart_str_appendl(&out, message, n);
-	if (context && ZSTR_LEN(context) <= room - n) {
-		smart_str_append(&out, context);
+	ephpm_record_begin(EPHPM_REC_NOTE, sizeof(level) + sizeof(n) + n + rest);
+	ephpm_record_part(&level, sizeof(level));
+	ephpm_record_part(&n, sizeof(n));
+	ephpm_record_part(message, n);
+	if (rest) {
+		ephpm_record_part(ZSTR_VAL(context), rest);
 	}
-	ephpm_record_send(EPHPM_REC_NOTE, ZSTR_VAL(out.s), ZSTR_LEN(out.s));
-	smart_str_free(&out);
 }
 
 /* Gathers an answer that does not fit the answer area, of which n bytes are
  * there. */
 static zend_string *whole_answer(struct ephpm_work *w, size_t n)
 {
-	zend_string *whole = zend_string_alloc(n + w->job->more, 0);
+	zend_string *whole;
 	size_t done = 0;
 
+	ephpm_need(n + w->job->more);
+	whole = zend_string_alloc(n + w->job->more, 0);
 	for (;;) {
 		memcpy(ZSTR_VAL(whole) + done, w->answer, MIN(n, ZSTR_LEN(whole) - done));
 		done += n;
 		if (done >= ZSTR_LEN(whole)) {
 			return whole;
 		}
-		send_header(EPHPM_REC_MORE, 0);
+		ephpm_record_begin(EPHPM_REC_MORE, 0);
 		ephpm_record_notify();
 		n = ephpm_work_answer(&ephpm_worker.shared, w);
 	}
@@ -80,11 +88,11 @@ bool ephpm_record_call(struct ephpm_call *c, uint16_t function, const uint8_t **
 			get_active_function_name());
 		return false;
 	}
-	send_header(EPHPM_REC_CALL, ephpm_call_len(c));
-	ephpm_work_write(&ephpm_worker.shared, w, &function, sizeof(function));
-	ephpm_work_write(&ephpm_worker.shared, w, &count, sizeof(count));
+	ephpm_record_begin(EPHPM_REC_CALL, ephpm_call_len(c));
+	ephpm_record_part(&function, sizeof(function));
+	ephpm_record_part(&count, sizeof(count));
 	if (c->values.s) {
-		ephpm_work_write(&ephpm_worker.shared, w, ZSTR_VAL(c->values.s), ZSTR_LEN(c->values.s));
+		ephpm_record_part(ZSTR_VAL(c->values.s), ZSTR_LEN(c->values.s));
 	}
 	ephpm_record_notify();
 	*len = ephpm_work_answer(&ephpm_worker.shared, w);

@@ -29,8 +29,13 @@ struct ephpm_worker {
 extern struct ephpm_worker ephpm_worker;
 
 /* Appends a record to the response. The front sees it at the latest with the
- * next notify. */
+ * next notify. No record takes memory of PHP's: there may be none left. */
 void ephpm_record_send(uint8_t type, const void *data, size_t len);
+
+/* The same in pieces: a record of len bytes, and its parts, which together have as
+ * many. Nothing else may be sent in between, nor may anything bail out. */
+void ephpm_record_begin(uint8_t type, size_t len);
+void ephpm_record_part(const void *data, size_t len);
 
 /* Sends a line for the log, with a slog level. context is JSON, or NULL. */
 void ephpm_record_note(int32_t level, const char *message, size_t len, const zend_string *context);

@@ -36,30 +36,73 @@ static void ephpm_flush(void *context)
 	ephpm_record_notify();
 }
 
-void ephpm_sapi_send_headers(uint8_t record, int code)
+/* Collects small pieces of a record. */
+struct pieces {
+	size_t len;
+	uint8_t bytes[1024];
+};
+
+static void piece(struct pieces *p, const void *data, size_t len)
 {
-	zend_llist *headers = &SG(sapi_headers).headers;
-	smart_str out = {0};
-	uint16_t status = code < 0 || code > UINT16_MAX ? 0 : (uint16_t)code; /* 0: refused there */
-	uint16_t n = 0;
+	if (len > sizeof(p->bytes) - p->len) {
+		ephpm_record_part(p->bytes, p->len);
+		p->len = 0;
+	}
+	if (len > sizeof(p->bytes)) {
+		ephpm_record_part(data, len);
+		return;
+	}
+	memcpy(p->bytes + p->len, data, len);
+	p->len += len;
+}
+
+/* A record that is len bytes long has room for the header. */
+static bool header_fits(const sapi_header_struct *h, size_t len)
+{
+	return h->header_len && len + sizeof(uint32_t) + h->header_len <= EPHPM_HEADERS_MAX;
+}
+
+/* Measures the record of all headers. Those that do not fit are left out. */
+static size_t measure_headers(zend_llist *headers, uint16_t *n)
+{
+	size_t len = 2 * sizeof(uint16_t);
 	zend_llist_position position;
 	sapi_header_struct *h;
 
-	smart_str_appendl(&out, (const char *)&status, sizeof(status));
-	smart_str_appendl(&out, (const char *)&n, sizeof(n));
-	for (h = zend_llist_get_first_ex(headers, &position); h && n < UINT16_MAX;
+	for (h = zend_llist_get_first_ex(headers, &position); h && *n < UINT16_MAX;
 		 h = zend_llist_get_next_ex(headers, &position)) {
-		uint32_t len = (uint32_t)h->header_len;
-		if (!h->header_len || smart_str_get_len(&out) + len > EPHPM_HEADERS_MAX - 64) {
-			continue;
+		if (header_fits(h, len)) {
+			len += sizeof(uint32_t) + h->header_len;
+			(*n)++;
 		}
-		smart_str_appendl(&out, (const char *)&len, sizeof(len));
-		smart_str_appendl(&out, h->header, len);
-		n++;
 	}
-	memcpy(ZSTR_VAL(out.s) + sizeof(status), &n, sizeof(n));
-	ephpm_record_send(record, ZSTR_VAL(out.s), ZSTR_LEN(out.s));
-	smart_str_free(&out);
+	return len;
+}
+
+void ephpm_sapi_send_headers(uint8_t record, int code)
+{
+	zend_llist *headers = &SG(sapi_headers).headers;
+	uint16_t status = code < 0 || code > UINT16_MAX ? 0 : (uint16_t)code; /* 0: refused there */
+	uint16_t n = 0;
+	size_t len = 2 * sizeof(uint16_t);
+	struct pieces p = {.len = 0};
+	zend_llist_position position;
+	sapi_header_struct *h;
+
+	ephpm_record_begin(record, measure_headers(headers, &n));
+	piece(&p, &status, sizeof(status));
+	piece(&p, &n, sizeof(n));
+	for (h = zend_llist_get_first_ex(headers, &position); n;
+		 h = zend_llist_get_next_ex(headers, &position)) {
+		if (header_fits(h, len)) {
+			uint32_t header_len = (uint32_t)h->header_len;
+			piece(&p, &header_len, sizeof(header_len));
+			piece(&p, h->header, header_len);
+			len += sizeof(header_len) + header_len;
+			n--;
+		}
+	}
+	ephpm_record_part(p.bytes, p.len);
 }
 
 static int ephpm_send_headers(sapi_headers_struct *headers)
@@ -162,8 +205,8 @@ static char *ephpm_getenv(const char *name, size_t len)
 
 static void ephpm_log_message(const char *message, int priority)
 {
-	smart_str out = {0};
 	size_t len = strlen(message);
+	uint8_t byte = (uint8_t)priority;
 
 	if (!ephpm_worker.in_request) {
 		fprintf(stderr, "%s\n", message);
@@ -172,10 +215,9 @@ static void ephpm_log_message(const char *message, int priority)
 	if (len > EPHPM_LOG_MAX - 1) {
 		len = EPHPM_LOG_MAX - 1;
 	}
-	smart_str_appendc(&out, (char)priority);
-	smart_str_appendl(&out, message, len);
-	ephpm_record_send(EPHPM_REC_LOG, ZSTR_VAL(out.s), ZSTR_LEN(out.s));
-	smart_str_free(&out);
+	ephpm_record_begin(EPHPM_REC_LOG, sizeof(byte) + len);
+	ephpm_record_part(&byte, sizeof(byte));
+	ephpm_record_part(message, len);
 	ephpm_record_notify(); /* it may be the last that this worker says */
 }
 

@@ -72,6 +72,7 @@
 #pragma weak zend_destroy_file_handle
 #pragma weak zend_empty_string
 #pragma weak zend_error
+#pragma weak zend_error_noreturn
 #pragma weak zend_eval_string_ex
 #pragma weak zend_extensions
 #pragma weak zend_get_constant_str
@@ -86,6 +87,7 @@
 #pragma weak zend_is_auto_global_str
 #pragma weak zend_llist_get_first_ex
 #pragma weak zend_llist_get_next_ex
+#pragma weak zend_memory_usage
 #pragma weak zend_message_dispatcher
 #pragma weak zend_parse_arg_bool_slow
 #pragma weak zend_parse_arg_double_slow
