@@ -97,3 +97,85 @@ func TestManyMessagesWithinTheRate(t *testing.T) {
 		s.wantRun(fmt.Sprintf(`return %d;`, i), fmt.Sprint(i))
 	}
 }
+
+// A site may have limits of its own, beside those of the server.
+func TestSocketLimitsOfOneSite(t *testing.T) {
+	t.Parallel()
+	const script = `<?php
+		$_SERVER['WS_EVENT'] === 'connect' && ephpm_ws_subscribe('all', ['history' => 3]);
+		$_SERVER['WS_EVENT'] === 'message' && ephpm_ws_broadcast('all', file_get_contents('php://input'));`
+	s := startSites(t, metricsOn+`
+		[server.websocket]
+		max_connections_per_ip = 4
+		history_memory = 0
+		[[site]]
+		names = ["a.example"]
+		root = "$dir/sites/a"
+		[site.websocket]
+		max_connections_per_ip = 1
+		max_messages_per_sec = 0.001
+		message_burst = 2
+		max_message_size = 100
+		max_frame_size = 50
+		subprotocols = ["own"]
+		compression = "no_context_takeover"
+		[[site]]
+		names = ["b.example"]
+		root = "$dir/sites/b"
+		websocket.history_memory = "1MiB"
+	`, map[string]string{"a/websocket.php": script, "b/websocket.php": script})
+	dial := func(host string, header ...string) (*frames, string) {
+		w := s.connect()
+		w.send(strings.Replace(upgradeText("/", header...), "Host: x", "Host: "+host, 1))
+		f, err := w.tryAccepted()
+		if err != nil {
+			return nil, err.Error()
+		}
+		return f, ""
+	}
+	const full = "upgrade: 503 Service Unavailable 503 websocket connection limit reached for this address\n"
+	a, refused := dial("a.example", "Sec-WebSocket-Protocol: own", "Sec-WebSocket-Extensions: permessage-deflate")
+	if refused != "" {
+		t.Fatal(refused)
+	}
+	if h := a.resp.Header; h.Get("Sec-WebSocket-Protocol") != "own" || h.Get("Sec-WebSocket-Extensions") == "" {
+		t.Errorf("the handshake of a.example has %v", h)
+	}
+	if _, got := dial("a.example"); got != full {
+		t.Errorf("a second socket at a.example: %q, want it refused", got)
+	}
+	b, refused := dial("b.example", "Sec-WebSocket-Protocol: own", "Sec-WebSocket-Extensions: permessage-deflate")
+	if refused != "" {
+		t.Fatal(refused)
+	}
+	if h := b.resp.Header; h.Get("Sec-WebSocket-Protocol") != "" || h.Get("Sec-WebSocket-Extensions") != "" {
+		t.Errorf("the handshake of b.example has %v", h)
+	}
+	b.say(frameText, repeat(200))
+	b.want(frameText, repeat(200))
+	for range 2 {
+		f, refused := dial("b.example")
+		if refused != "" {
+			t.Fatal(refused)
+		}
+		f.want(frameText, repeat(200)) // the past
+	}
+	if _, got := dial("b.example"); got != full {
+		t.Errorf("a fifth socket of the address: %q, want it refused", got)
+	}
+
+	for range 2 {
+		a.say(frameText, "x")
+		a.want(frameText, "x")
+	}
+	a.say(frameText, "one too many")
+	a.wantEnd(1008, "too many messages")
+	_ = a.Close()
+
+	s.waitMetric("ephpm_ws_connections_active", 3)
+	if a, refused = dial("a.example"); refused != "" {
+		t.Fatal(refused)
+	}
+	a.say(frameText, repeat(51))
+	a.wantEnd(1009, "frame over the limit") // and nothing of the past
+}

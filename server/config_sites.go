@@ -104,16 +104,6 @@ type SiteTimeoutsConfig struct {
 	Request *Duration `toml:"request"`
 }
 
-// SiteWebSocketConfig is [site.websocket].
-type SiteWebSocketConfig struct {
-	// MaxConnections limits the sockets of the site; one more is answered with
-	// 503. Zero means no limit of its own, nil what [server.websocket]
-	// max_connections_per_site says.
-	MaxConnections *int `toml:"max_connections"`
-	// AllowedOrigins are those of [server.websocket]. Nil means that it decides.
-	AllowedOrigins []string `toml:"allowed_origins"`
-}
-
 // An INITable are ini settings by name. In a file it is a table of strings,
 // integers and booleans.
 type INITable map[string]string
@@ -208,14 +198,13 @@ func (c Config) forSite(s SiteConfig) Config {
 	override(&c.Server.IndexFiles, s.IndexFiles)
 	override(&c.Server.Fallback, s.Fallback)
 	override(&c.Server.WebSocketFiles, s.WebSocketFiles)
-	override(&c.Server.WebSocket.AllowedOrigins, s.WebSocket.AllowedOrigins)
 	c = c.withRules(s)
 	replace(&c.Server.Limits.PerSiteRate, s.Limits.PerSiteRate)
 	replace(&c.Server.Limits.PerSiteBurst, s.Limits.PerSiteBurst)
 	replace(&c.Server.ResolveRoot, s.ResolveRoot)
 	replace(&c.Server.Request.MaxBodySize, s.Request.MaxBodySize)
 	replace(&c.Server.Timeouts.Request, s.Timeouts.Request)
-	replace(&c.Server.WebSocket.MaxConnectionsPerSite, s.WebSocket.MaxConnections)
+	c.Server.WebSocket = s.WebSocket.of(c.Server.WebSocket)
 	return c
 }
 
@@ -259,7 +248,7 @@ func (k *checks) sites(c Config) {
 		if s.WebSocketFiles != nil {
 			k.websocketFiles(key+".websocket_files", own.Server)
 		}
-		k.origins(key+".websocket.allowed_origins", s.WebSocket.AllowedOrigins)
+		k.siteWebSocket(key+".websocket", s.WebSocket)
 		k.isolation(key, s)
 		k.siteINI(key+".ini", s)
 		k.env(key+".env", s.Env)

@@ -134,6 +134,15 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"server.websocket.max_connections", "less than 0", func(c *Config) { c.Server.WebSocket.MaxConnections = -1 }},
 		{"server.websocket.history_memory", "less than 0", func(c *Config) { c.Server.WebSocket.HistoryMemory = -1 }},
 		{"server.websocket.message_burst", "at least 1", func(c *Config) { c.Server.WebSocket.MessageBurst = 0 }},
+		{"site[1].websocket.message_burst", "at least 1", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].WebSocket.MessageBurst = new(int) }},
+		{"site[1].websocket.subprotocols", "a,b", func(c *Config) {
+			c.Sites = oneSite(c, "a")
+			c.Sites[0].WebSocket.Subprotocols = []string{"a,b"}
+		}},
+		{"site[1].websocket.compression", "context_takeover", func(c *Config) {
+			c.Sites = oneSite(c, "a")
+			c.Sites[0].WebSocket.Compression = new(string)
+		}},
 		{"server.websocket.send_queue", "at least 1", func(c *Config) { c.Server.WebSocket.SendQueue = 0 }},
 		{"server.websocket.send_wait_ms", "less than 0", func(c *Config) { c.Server.WebSocket.SendWait = -1 }},
 		{"server.websocket.subprotocols", "a,b", func(c *Config) { c.Server.WebSocket.Subprotocols = []string{"a,b"} }},

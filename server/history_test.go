@@ -133,7 +133,7 @@ func TestForgottenHistoryKeepsItsUsers(t *testing.T) {
 // gets of the past and what comes then is without a gap and in the order of all.
 func TestPastAndPresentHaveNoGap(t *testing.T) {
 	a := newHistories(3000)
-	a.use("chat", 8) // or the order is anybody's while nothing is remembered
+	a.use("chat", 8)  // or the order is anybody's while nothing is remembered
 	var mu sync.Mutex // guards members and what they got
 	var members []*[]string
 	broadcast := func(payload string) {

@@ -213,7 +213,7 @@ func (s *Server) openSites() error {
 		site.access = s.access
 		site.clientRates = sc.Limits.clientBuckets(c.Server.Limits)
 		if c.Server.WebSocket.Enabled {
-			site.openSockets(c, sockets)
+			site.openSockets(c, sc.WebSocket, sockets)
 		}
 		return site, nil
 	}

@@ -171,8 +171,10 @@ func newSharedSockets(c WebSocketConfig, loop *websocket.Loop, r prometheus.Regi
 	return sharedSockets{newSocketMetrics(r), new(atomic.Int64), loop, newCalm(), websocket.NewContexts(int64(c.CompressionMemory)), newClients(c.MaxConnectionsPerIP)}
 }
 
-// openSockets gives the site its sockets.
-func (s *site) openSockets(c Config, shared sharedSockets) {
+// openSockets gives the site its sockets. own is what only it has.
+func (s *site) openSockets(c Config, own SiteWebSocketConfig, shared sharedSockets) {
+	perClient := 0
+	replace(&perClient, own.MaxConnectionsPerIP)
 	ws := c.Server.WebSocket
 	s.entries = c.Server.WebSocketFiles
 	s.sockets = newSockets(socketOptions{
@@ -188,7 +190,7 @@ func (s *site) openSockets(c Config, shared sharedSockets) {
 		calm:        shared.calm,
 		maxOpen:     ws.MaxConnections,
 		maxSite:     ws.MaxConnectionsPerSite,
-		clients:     shared.clients,
+		clients:     clientCounts{shared.clients, newClients(perClient)},
 		messages:    newMessagePace(ws.MaxMessagesPerSec, ws.MessageBurst),
 		maxMessage:  int64(ws.MaxMessageSize),
 		conn: websocket.Options{

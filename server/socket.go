@@ -34,8 +34,8 @@ type socketOptions struct {
 
 	// maxOpen limits open, maxSite the sockets of this site. Zero means no limit.
 	maxOpen, maxSite int
-	// clients limits the sockets of one address. Nil means no limit.
-	clients *clients
+	// clients limit the sockets of one address, here and on all sites.
+	clients clientCounts
 	// messages limits what one socket may send. Nil means no limit.
 	messages *messagePace
 	// maxMessage limits a payload that PHP sends, in bytes. Zero means no limit.

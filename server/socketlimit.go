@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// clients counts the sockets of each address, on all sites. Its size is bounded by
-// the sockets there are. A nil *clients has no limit. The methods may be called
+// clients counts the sockets of each address, on all sites or on one. Its size is
+// bounded by the sockets there are. A nil *clients has no limit. The methods may be called
 // from any goroutine.
 type clients struct {
 	most int
@@ -42,13 +42,37 @@ func (c *clients) enter(p *peer) (client netip.Addr, ok bool) {
 }
 
 func (c *clients) leave(client netip.Addr) {
-	if !client.IsValid() {
+	if c == nil || !client.IsValid() {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sockets[client]--; c.sockets[client] == 0 {
 		delete(c.sockets, client)
+	}
+}
+
+// clientCounts are those that every socket of a site is counted in.
+type clientCounts []*clients
+
+// enter is clients.enter for all of them, or none.
+func (a clientCounts) enter(p *peer) (client netip.Addr, ok bool) {
+	for i, c := range a {
+		one, ok := c.enter(p)
+		if !ok {
+			a[:i].leave(client)
+			return netip.Addr{}, false
+		}
+		if one.IsValid() {
+			client = one
+		}
+	}
+	return client, true
+}
+
+func (a clientCounts) leave(client netip.Addr) {
+	for _, c := range a {
+		c.leave(client)
 	}
 }
 

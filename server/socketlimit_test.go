@@ -46,6 +46,36 @@ func TestClientsExemptTrustedProxies(t *testing.T) {
 	}
 }
 
+func TestClientIsCountedEverywhereOrNowhere(t *testing.T) {
+	server, site := newClients(3), newClients(1)
+	here, elsewhere := clientCounts{server, site}, clientCounts{server, newClients(0)}
+	p := &peer{ip: netip.MustParseAddr("10.0.0.1")}
+	first, ok := here.enter(p)
+	if !ok || !first.IsValid() {
+		t.Fatalf("the first: %v, %v", first, ok)
+	}
+	for range 5 {
+		if _, ok := here.enter(p); ok {
+			t.Error("a second socket at a site with room for one")
+		}
+	}
+	for range 2 { // what was refused has left nothing
+		if _, ok := elsewhere.enter(p); !ok {
+			t.Error("no room on the server after refusals of a site")
+		}
+	}
+	if _, ok := elsewhere.enter(p); ok {
+		t.Error("a fourth socket at a server with room for three")
+	}
+	here.leave(first)
+	if _, ok := here.enter(p); !ok {
+		t.Error("no room at the site when its socket has left")
+	}
+	if client, ok := (clientCounts{nil, nil}).enter(p); !ok || client.IsValid() {
+		t.Errorf("without limits: %v, %v, want in and not counted", client, ok)
+	}
+}
+
 func TestMessagePaceHasABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, c := newMessagePace(10, 3), &traffic{}

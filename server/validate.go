@@ -241,16 +241,28 @@ func (k *checks) webSocket(s ServerConfig) {
 	if ws.SendQueue == 0 {
 		k.add("server.websocket.send_queue", "must be at least 1")
 	}
-	if ws.MessageBurst == 0 {
-		k.add("server.websocket.message_burst", "must be at least 1; max_messages_per_sec = 0 is no limit")
+	k.messageBurst("server.websocket", ws.MessageBurst)
+	k.subprotocols("server.websocket", ws.Subprotocols)
+	k.origins("server.websocket.allowed_origins", ws.AllowedOrigins)
+	k.socketCompression("server.websocket", ws.Compression)
+}
+
+func (k *checks) messageBurst(table string, n int) {
+	if n == 0 {
+		k.add(table+".message_burst", "must be at least 1; max_messages_per_sec = 0 is no limit")
 	}
-	for _, name := range ws.Subprotocols {
+}
+
+func (k *checks) subprotocols(table string, names []string) {
+	for _, name := range names {
 		if !token.MatchString(name) {
-			k.add("server.websocket.subprotocols", "%q is not a subprotocol; want letters, digits and signs such as - and .", name)
+			k.add(table+".subprotocols", "%q is not a subprotocol; want letters, digits and signs such as - and .", name)
 		}
 	}
-	k.origins("server.websocket.allowed_origins", ws.AllowedOrigins)
-	k.oneOf("server.websocket.compression", ws.Compression, SocketsPlain, SocketsNoContext, SocketsContext)
+}
+
+func (k *checks) socketCompression(table, value string) {
+	k.oneOf(table+".compression", value, SocketsPlain, SocketsNoContext, SocketsContext)
 }
 
 func (k *checks) websocketFiles(key string, s ServerConfig) {
