@@ -65,7 +65,7 @@ var rows = map[string]row{
 		std:     []string{"C", "os/exec", "net"}, // net also for the control socket
 	},
 	"kv": {
-		modules: []string{"github.com/klauspost/compress", "github.com/andybalholm/brotli"}, // of values
+		modules: []string{"github.com/klauspost/compress", "github.com/andybalholm/brotli", "golang.org/x/sys"}, // of values; epoll
 		std:     []string{"net"},
 	},
 	"e2e": {

@@ -16,19 +16,23 @@ const (
 // What a client may say before it has authenticated.
 var strangerLimits = limits{bytes: 16 << 10, arguments: 10}
 
-// A client is one connection of a Server. Its goroutine owns it, but for what
-// says otherwise.
+// A client is one connection of a Server. The goroutine that serves it, its own or
+// that of a loop, owns it, but for what says otherwise.
 type client struct {
 	server   *Server
 	listener net.Listener
-	conn     net.Conn
+	loop     *loop // where it may be parked; nil: nowhere
+	socket   socket
 	id       int64
-	address  string
+	address  string // of the client
+	local    string // our own
 
 	store    *Store // nil: it has to authenticate
 	user     string
 	commands int  // since the last flush
 	closing  bool // after the replies that are there
+	over     bool // nothing more is read
+	leaving  bool // its loop, for a goroutine
 	parser   parser
 	in       []byte // what has come and was not parsed
 	reply    reply
@@ -52,18 +56,19 @@ type client struct {
 }
 
 func newClient(s *Server, l net.Listener, conn net.Conn, id int64) *client {
+	local := conn.LocalAddr().String()
 	address := conn.RemoteAddr().String()
 	if conn.RemoteAddr().Network() == "unix" {
-		address = conn.LocalAddr().String() + ":0" // as Redis has it
+		address = local + ":0" // as Redis has it
 	}
 	c := &client{
 		server:   s,
 		listener: l,
-		conn:     conn,
+		socket:   socket{conn: conn, fd: -1},
 		id:       id,
 		address:  address,
+		local:    local,
 		parser:   newParser(strangerLimits),
-		in:       make([]byte, 0, inputSize),
 		reply:    reply{resp: 2},
 	}
 	c.heardAt.Store(s.now.Load())
@@ -77,18 +82,28 @@ func (c *client) enter(s *Store) {
 	c.parser.limits = limits{bytes: c.server.opts.MaxInput, arguments: maxArguments}
 }
 
-// serve answers commands until the connection ends.
-func (c *client) serve() {
-	for !c.closing {
+// live serves the client in a goroutine of its own, until it ends or is parked.
+func (c *client) live() {
+	if !c.serve() {
+		c.server.remove(c)
+	}
+}
+
+// serve answers commands, at first those that have come, until the connection
+// ends or, then it reports true, the client is parked.
+func (c *client) serve() (parked bool) {
+	for c.over = c.over || !c.answer(); !c.over && !c.closing; {
+		if c.park() {
+			return true
+		}
 		c.makeRoom()
-		n, err := c.conn.Read(c.in[len(c.in):cap(c.in)])
+		n, err := c.socket.conn.Read(c.in[len(c.in):cap(c.in)])
 		c.heardAt.Store(c.server.now.Load())
 		c.in = c.in[:len(c.in)+n]
-		if n > 0 && !c.answer() || err != nil {
-			break
-		}
+		c.over = n > 0 && !c.answer() || err != nil
 	}
 	c.flush()
+	return false
 }
 
 // makeRoom makes room behind what has come. The buffer doubles when it is full
@@ -96,7 +111,7 @@ func (c *client) serve() {
 func (c *client) makeRoom() {
 	switch {
 	case len(c.in) == cap(c.in):
-		grown := make([]byte, len(c.in), 2*cap(c.in))
+		grown := make([]byte, len(c.in), max(inputSize, 2*cap(c.in)))
 		copy(grown, c.in)
 		c.in = grown
 	case len(c.in) == 0 && cap(c.in) > inputSize:
@@ -104,11 +119,11 @@ func (c *client) makeRoom() {
 	}
 }
 
-// answer runs the commands that have come and writes the replies. It reports
-// whether the connection goes on.
+// answer runs the commands that have come and writes the replies, until one may
+// not run in the client's loop. It reports whether the connection goes on.
 func (c *client) answer() bool {
 	done := 0
-	for !c.closing {
+	for !c.closing && !c.leaving {
 		args, n, err := c.parser.next(c.in[done:])
 		if err != nil {
 			c.reply.error(err.Error())
@@ -117,8 +132,8 @@ func (c *client) answer() bool {
 		if n == 0 {
 			break
 		}
-		if len(args) > 0 {
-			c.run(args)
+		if len(args) > 0 && !c.run(args) {
+			break
 		}
 		done += n
 		if len(c.reply.b) >= flushAfter && !c.flush() {
@@ -129,30 +144,36 @@ func (c *client) answer() bool {
 	return c.flush()
 }
 
-// flush writes the replies and reports whether it could.
+// flush writes the replies and reports whether it could. In a loop some may be
+// left; then the client leaves.
 func (c *client) flush() bool {
 	c.server.stats.commands.Add(uint64(c.commands))
 	c.commands = 0
 	if len(c.reply.b) == 0 {
 		return true
 	}
-	ok := false
-	if c.subscriber.runs {
+	ok, n := false, len(c.reply.b)
+	switch {
+	case c.subscriber.runs:
 		ok = c.queue(c.reply.b)
-	} else {
+	case c.parked():
+		var err error
+		n, err = transmit(c.socket.fd, c.reply.b)
+		ok, c.leaving = err == nil, err == nil && n < len(c.reply.b)
+	default:
 		ok = c.write(c.reply.b)
 	}
-	if cap(c.reply.b) > 2*flushAfter {
+	c.reply.b = c.reply.b[:copy(c.reply.b, c.reply.b[n:])]
+	if len(c.reply.b) == 0 && cap(c.reply.b) > 2*flushAfter {
 		c.reply.b = nil
 	}
-	c.reply.b = c.reply.b[:0]
 	return ok
 }
 
 // write writes to the socket.
 func (c *client) write(b []byte) bool {
 	c.writingAt.Store(1 + c.server.now.Load())
-	_, err := c.conn.Write(b)
+	_, err := c.socket.conn.Write(b)
 	c.writingAt.Store(0)
 	return err == nil
 }
@@ -170,7 +191,7 @@ func (c *client) cutIfStale(now int64) {
 	}
 	if reason != "" {
 		o.Log.Debug("Redis client cut", "address", c.address, "reason", reason)
-		_ = c.conn.Close() // ends its goroutines
+		c.cut()
 	}
 }
 
@@ -178,7 +199,7 @@ func (c *client) cutIfStale(now int64) {
 func (c *client) end() {
 	c.unsubscribeAll()
 	c.stopWriter()
-	_ = c.conn.Close()
+	c.close()
 }
 
 // info is the client's line of CLIENT LIST. Any goroutine may call it.
@@ -189,7 +210,7 @@ func (c *client) info() string {
 	var b strings.Builder
 	b.WriteString("id=" + strconv.FormatInt(c.id, 10))
 	b.WriteString(" addr=" + c.address)
-	b.WriteString(" laddr=" + c.conn.LocalAddr().String())
+	b.WriteString(" laddr=" + c.local)
 	b.WriteString(" name=" + name)
 	b.WriteString(" idle=" + strconv.FormatInt(c.server.now.Load()-c.heardAt.Load(), 10))
 	flags := "N"

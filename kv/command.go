@@ -24,6 +24,7 @@ const (
 	noGate                                  // takes no part in transactions
 	noTransaction                           // cannot be queued
 	writes                                  // changes keys
+	takesLong                               // or waits for others: not for a loop
 )
 
 // A keyRange says which arguments are keys: from the first to the last, which
@@ -65,9 +66,9 @@ func (s *Server) command(name []byte) *command {
 	return s.commands[string(lower[:len(name)])]
 }
 
-// run answers one command.
-func (c *client) run(args [][]byte) {
-	c.commands++
+// run answers one command. It reports false if that is not for the loop that runs
+// it.
+func (c *client) run(args [][]byte) bool {
 	cmd := c.last
 	if cmd == nil || string(args[0]) != c.lastName {
 		cmd = c.server.command(args[0])
@@ -76,24 +77,25 @@ func (c *client) run(args [][]byte) {
 	if text := c.refuse(cmd, args); text != "" {
 		c.tx.failed = c.tx.active
 		c.reply.error(text)
-		return
-	}
-	if c.tx.active && cmd.flags&noTransaction != 0 {
-		c.tx.failed = true
-		c.reply.error("ERR Command not allowed inside a transaction")
-		return
+		return true
 	}
 	if c.tx.active && cmd.flags&atOnce == 0 {
 		c.queueCommand(cmd, args)
-		return
+		return true
 	}
+	if c.parked() && (cmd.flags&takesLong != 0 || c.tx.long) {
+		c.leaving = true
+		return false
+	}
+	c.commands++
 	if cmd.flags&noGate != 0 {
 		cmd.run(c, args)
-		return
+		return true
 	}
 	c.store.gate.RLock()
 	defer c.store.gate.RUnlock()
 	cmd.run(c, args)
+	return true
 }
 
 // refuse returns the error for a command that cannot run.
@@ -107,6 +109,8 @@ func (c *client) refuse(cmd *command, args [][]byte) string {
 		return "ERR wrong number of arguments for '" + cmd.name + "' command"
 	case c.store == nil && cmd.flags&forStrangers == 0:
 		return "NOAUTH Authentication required."
+	case c.tx.active && cmd.flags&noTransaction != 0:
+		return "ERR Command not allowed inside a transaction"
 	case c.reply.resp == 2 && cmd.flags&forSubscribers == 0 && c.subscribed() > 0:
 		return "ERR Can't execute '" + cmd.name + "': only (P)SUBSCRIBE / (P)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 	}

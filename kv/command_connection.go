@@ -10,8 +10,8 @@ var connectionCommands = []command{
 	{"select", 2, noGate, keyRange{}, cmdSelect},
 	{"quit", -1, everyone | forSubscribers | atOnce, keyRange{}, cmdQuit},
 	{"reset", 1, everyone | forSubscribers | atOnce, keyRange{}, cmdReset},
-	{"auth", -2, everyone | noTransaction, keyRange{}, cmdAuth},
-	{"hello", -1, everyone | noTransaction, keyRange{}, cmdHello},
+	{"auth", -2, everyone | noTransaction | takesLong, keyRange{}, cmdAuth},
+	{"hello", -1, everyone | noTransaction | takesLong, keyRange{}, cmdHello},
 	{"client", -2, noGate, keyRange{}, cmdClient},
 }
 

@@ -23,12 +23,12 @@ var keyCommands = []command{
 	{"persist", 2, writes, oneKey, cmdPersist},
 	{"rename", 3, writes, twoKeys, cmdRename},
 	{"renamenx", 3, writes, twoKeys, cmdRenameNX},
-	{"keys", 2, 0, keyRange{}, cmdKeys},
+	{"keys", 2, takesLong, keyRange{}, cmdKeys},
 	{"scan", -2, 0, keyRange{}, cmdScan},
 	{"randomkey", 1, 0, keyRange{}, cmdRandomKey},
 	{"dbsize", 1, 0, keyRange{}, cmdDBSize},
-	{"flushdb", -1, writes, keyRange{}, cmdFlush},
-	{"flushall", -1, writes, keyRange{}, cmdFlush},
+	{"flushdb", -1, writes | takesLong, keyRange{}, cmdFlush},
+	{"flushall", -1, writes | takesLong, keyRange{}, cmdFlush},
 }
 
 func cmdDel(c *client, args [][]byte) { c.reply.integer(int64(c.store.Del(args[1:]...))) }

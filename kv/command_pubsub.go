@@ -5,8 +5,8 @@ import "strings"
 const subscribing = forSubscribers | noGate | noTransaction
 
 var pubsubCommands = []command{
-	{"subscribe", -2, subscribing, keyRange{}, func(c *client, args [][]byte) { c.subscribe(args[1:], false, "subscribe") }},
-	{"psubscribe", -2, subscribing, keyRange{}, func(c *client, args [][]byte) { c.subscribe(args[1:], true, "psubscribe") }},
+	{"subscribe", -2, subscribing | takesLong, keyRange{}, func(c *client, args [][]byte) { c.subscribe(args[1:], false, "subscribe") }},
+	{"psubscribe", -2, subscribing | takesLong, keyRange{}, func(c *client, args [][]byte) { c.subscribe(args[1:], true, "psubscribe") }},
 	{"unsubscribe", -1, subscribing, keyRange{}, func(c *client, args [][]byte) { c.unsubscribe(args[1:], false, "unsubscribe") }},
 	{"punsubscribe", -1, subscribing, keyRange{}, func(c *client, args [][]byte) { c.unsubscribe(args[1:], true, "punsubscribe") }},
 	{"publish", 3, noGate, keyRange{}, cmdPublish},

@@ -15,6 +15,7 @@
 // snapshot.go writes it all to a file.
 //
 // A Server lets clients of Redis reach Stores: serve.go and client.go keep the
-// connections, resp.go reads and writes the protocol, command.go and its like
-// are the commands.
+// connections, which loop.go answers many at a time and park.go moves there and
+// back, resp.go reads and writes the protocol, command.go and its like are the
+// commands.
 package kv

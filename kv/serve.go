@@ -121,12 +121,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	loops := loops{server: s, ctx: ctx, wg: &wg}
 	wg.Go(func() { s.watch(ctx, l) })
 	wg.Go(func() { <-ctx.Done(); _ = l.Close() }) // ends Accept
 	for {
 		conn, err := l.Accept()
 		if err == nil {
-			s.admit(ctx, &wg, l, conn)
+			s.admit(ctx, &wg, l, conn, loops.next(conn))
 			continue
 		}
 		if ctx.Err() != nil {
@@ -152,7 +153,7 @@ func isTemporary(err error) bool {
 
 // admit starts a client, or refuses it. Once ctx is done it only closes it, since
 // watch may have cut all that it found.
-func (s *Server) admit(ctx context.Context, wg *sync.WaitGroup, l net.Listener, conn net.Conn) {
+func (s *Server) admit(ctx context.Context, wg *sync.WaitGroup, l net.Listener, conn net.Conn, loop *loop) {
 	s.mu.Lock()
 	if ctx.Err() != nil {
 		s.mu.Unlock()
@@ -176,10 +177,10 @@ func (s *Server) admit(ctx context.Context, wg *sync.WaitGroup, l net.Listener, 
 	if s.opts.Default != nil {
 		c.enter(s.opts.Default)
 	}
-	wg.Go(func() {
-		defer s.remove(c)
-		c.serve()
-	})
+	c.loop = loop
+	if !c.park() {
+		wg.Go(c.live)
+	}
 }
 
 // Cut closes the connections of the clients of a Store that goes away.
@@ -188,7 +189,7 @@ func (s *Server) Cut(store *Store) {
 	defer s.mu.Unlock()
 	for _, c := range s.clients {
 		if c.site.Load() == store {
-			_ = c.conn.Close() // ends its goroutines
+			c.cut()
 		}
 	}
 }
@@ -216,7 +217,7 @@ func (s *Server) watch(ctx context.Context, l net.Listener) {
 		case <-ctx.Done():
 			_ = l.Close()
 			for _, c := range s.ofListener(l) {
-				_ = c.conn.Close() // ends its goroutine
+				c.cut()
 			}
 			return
 		}

@@ -65,7 +65,7 @@ func (c *client) queue(b []byte) bool {
 		c.server.opts.Log.Debug("Redis client cut", "address", c.address, "reason", "too many messages wait for it")
 		s.ended, s.bytes = true, nil
 		s.wake.Signal()
-		_ = c.conn.Close() // ends its goroutines
+		c.cut()
 		return false
 	}
 	s.bytes = append(s.bytes, b...)
@@ -95,7 +95,7 @@ func (c *client) writeQueue() {
 		s.mu.Lock()
 		if !ok {
 			s.ended, s.bytes = true, nil
-			_ = c.conn.Close() // ends the reader
+			c.cut()
 		}
 	}
 }

@@ -5,11 +5,15 @@ import "bytes"
 // maxTransaction limits, in bytes, what a transaction watches and queues.
 const maxTransaction = 16 << 20
 
+// longTransaction is how many commands are more than a loop runs at once.
+const longTransaction = 1000
+
 // A transaction is what a client sent between MULTI and EXEC, and the keys that
 // it watches.
 type transaction struct {
 	active  bool
 	failed  bool // a command could not be queued
+	long    bool // it is not for a loop
 	queue   []queuedCommand
 	bytes   int
 	watched map[string]uint64 // the versions of the keys
@@ -40,6 +44,7 @@ func cmdMulti(c *client, args [][]byte) {
 // queueCommand keeps a command for EXEC.
 func (c *client) queueCommand(cmd *command, args [][]byte) {
 	q := queuedCommand{cmd: cmd}
+	c.tx.long = c.tx.long || cmd.flags&takesLong != 0 || len(c.tx.queue) >= longTransaction
 	for _, arg := range args {
 		c.tx.bytes += len(arg) + 64
 		q.args = append(q.args, bytes.Clone(arg))

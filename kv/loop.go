@@ -1,0 +1,271 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// loopEvents is how many clients are answered between two looks for more.
+const loopEvents = 128
+
+// A loop answers parked clients from one goroutine: of each that sent something
+// it reads once, runs the commands and writes the replies, with no wait and no
+// other goroutine in between. What could wait or take long is not for it: then a
+// client leaves for a goroutine of its own (client.live), which parks it again.
+type loop struct {
+	server *Server
+	away   *sync.WaitGroup // those that left
+	set    int             // the epoll set
+	file   *os.File        // the same, as Go's own poller waits for it
+	bell   int             // an eventfd in the set
+
+	mu     sync.Mutex // guards the following
+	parked []*client  // by descriptor
+	closed bool
+
+	// Owned by run. Each client uses them in turn.
+	in    []byte
+	reply []byte
+}
+
+func newLoop(s *Server, away *sync.WaitGroup) (*loop, error) {
+	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		_ = unix.Close(set)
+		return nil, err
+	}
+	err = errors.Join(
+		unix.SetNonblock(set, true), // or Go's poller would not wait for it
+		unix.EpollCtl(set, unix.EPOLL_CTL_ADD, bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(bell)}),
+	)
+	if err != nil {
+		_, _ = unix.Close(set), unix.Close(bell)
+		return nil, err
+	}
+	return &loop{
+		server: s, away: away, set: set, file: os.NewFile(uintptr(set), "epoll"), bell: bell,
+		in: make([]byte, 0, inputSize), reply: make([]byte, 0, flushAfter),
+	}, nil
+}
+
+// close lets run end its clients and return.
+func (l *loop) close() {
+	one := [8]byte{1}
+	l.mu.Lock()
+	defer l.mu.Unlock() // run closes the bell once it knows
+	l.closed = true
+	_, _ = unix.Write(l.bell, one[:]) // fails only after 2^64 of them
+}
+
+// run answers clients until close.
+func (l *loop) run() {
+	defer func() { _, _ = l.file.Close(), unix.Close(l.bell) }()
+	raw, err := l.file.SyscallConn()
+	if err != nil {
+		return // never: the file is open
+	}
+	events, clients := make([]unix.EpollEvent, loopEvents), make([]*client, 0, loopEvents)
+	_ = raw.Read(func(uintptr) bool { // ends by close alone
+		for {
+			n := l.ready(events)
+			if n == 0 {
+				return false // Go's poller wakes us
+			}
+			var closed bool
+			if clients, closed = l.find(events[:n], clients[:0]); closed {
+				l.endAll()
+				return true
+			}
+			for _, c := range clients {
+				l.turn(c)
+			}
+			clear(clients) // keep no client alive
+			runtime.Gosched()
+		}
+	})
+}
+
+// ready returns how many events there are, without waiting for one.
+func (l *loop) ready(events []unix.EpollEvent) int {
+	n, _, _ := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.set), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+	return max(0, int(n))
+}
+
+// find returns the clients of events.
+func (l *loop) find(events []unix.EpollEvent, clients []*client) ([]*client, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range events {
+		if fd := int(e.Fd); fd < len(l.parked) && l.parked[fd] != nil {
+			clients = append(clients, l.parked[fd])
+		}
+	}
+	return clients, l.closed
+}
+
+// turn answers what a client has sent.
+func (l *loop) turn(c *client) {
+	borrows := len(c.in) == 0
+	if borrows {
+		c.in = l.in
+	} else {
+		c.makeRoom()
+	}
+	n, err := receive(c.socket.fd, c.in[len(c.in):cap(c.in)])
+	c.in = c.in[:len(c.in)+n]
+	c.heardAt.Store(l.server.now.Load())
+	c.reply.b = l.reply
+	c.over = n > 0 && !c.answer() || err != nil || c.closing
+	if c.over {
+		c.flush()
+	}
+	if len(c.reply.b) == 0 && cap(c.reply.b) > 0 {
+		l.reply = c.reply.b
+		c.reply.b = nil
+	} else { // what is left is the client's, and maybe still in use
+		l.reply = make([]byte, 0, flushAfter)
+	}
+	switch {
+	case len(c.in) == 0:
+		c.in = nil
+	case borrows:
+		c.in = append([]byte(nil), c.in...)
+	}
+	switch {
+	case c.leaving && c.unpark():
+		c.leaving = false
+		l.away.Go(c.live)
+	case c.over || c.leaving:
+		l.server.remove(c)
+	}
+}
+
+// endAll ends all clients.
+func (l *loop) endAll() {
+	l.mu.Lock()
+	clients := slices.DeleteFunc(slices.Clone(l.parked), func(c *client) bool { return c == nil })
+	l.mu.Unlock()
+	for _, c := range clients {
+		l.server.remove(c)
+	}
+}
+
+// add lets the loop serve a client that owns a descriptor. It fails if the loop
+// is closed, or there is no memory.
+func (l *loop) add(c *client, fd int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	if unix.EpollCtl(l.set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}) != nil {
+		return false
+	}
+	if fd >= len(l.parked) {
+		l.parked = append(l.parked, make([]*client, fd+1-len(l.parked))...)
+	}
+	l.parked[fd] = c
+	return true
+}
+
+// remove is the opposite of add, for who runs the loop.
+func (l *loop) remove(fd int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parked[fd] = nil
+	_ = unix.EpollCtl(l.set, unix.EPOLL_CTL_DEL, fd, nil) // it is there
+}
+
+// receive reads without waiting; nothing is no error.
+func receive(fd int, b []byte) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		switch {
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN:
+			return 0, nil
+		case errno != 0:
+			return 0, errno
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return int(n), nil
+		}
+	}
+}
+
+// transmit writes what the kernel takes without waiting.
+func transmit(fd int, b []byte) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, nil
+		default:
+			return 0, errno
+		}
+	}
+}
+
+// loops are those of one listener, for the goroutine that accepts its clients.
+type loops struct {
+	server *Server
+	ctx    context.Context // that of Serve
+	wg     *sync.WaitGroup // that of Serve
+	asked  bool
+	all    []*loop
+	last   int
+}
+
+// maxLoops is where more loops would only wait for one another: they share Stores.
+const maxLoops = 4
+
+// next returns the loop for one more client; nil if the connection is none of the
+// system's.
+func (ls *loops) next(conn net.Conn) *loop {
+	if _, ok := conn.(syscall.Conn); !ok {
+		return nil
+	}
+	if !ls.asked {
+		ls.asked = true
+		ls.start()
+	}
+	if len(ls.all) == 0 {
+		return nil
+	}
+	ls.last++
+	return ls.all[ls.last%len(ls.all)]
+}
+
+// start starts loops that end with ctx: one for two cores, since who asks needs
+// some as well.
+func (ls *loops) start() {
+	for range min(max(1, runtime.GOMAXPROCS(0)/2), maxLoops) {
+		l, err := newLoop(ls.server, ls.wg)
+		if err != nil {
+			ls.server.opts.Log.Warn("clients of Redis have to do without a loop", "err", err)
+			return
+		}
+		ls.all = append(ls.all, l)
+		ls.wg.Go(l.run)
+		ls.wg.Go(func() { <-ls.ctx.Done(); l.close() })
+	}
+}
