@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,6 +26,10 @@ func (a *app) dialFrom(source string) (net.Conn, error) {
 	}
 	return conn, err
 }
+
+// longTimeouts keep connections that are silent for as long as a test takes on a busy
+// machine.
+const longTimeouts = "[server.timeouts]\nheader_read = \"1h\"\nidle = \"1h\"\n"
 
 // besiege opens n connections from sixteen addresses, each of which has a half
 // request, and keeps them.
@@ -53,7 +58,7 @@ func TestHalfOpenAndSlowClientsDoNotStopPages(t *testing.T) {
 		n = min(n, 500)
 	}
 	a := startApp(t, appOptions{
-		TOML:  metricsOn + "[php]\nworkers = 2\n",
+		TOML:  metricsOn + longTimeouts + "[php]\nworkers = 2\n",
 		Files: map[string]string{"hello.php": `<?php echo "hello";`, "big.bin": repeat(4 << 20)},
 	})
 	a.besiege(n)
@@ -67,15 +72,22 @@ func TestHalfOpenAndSlowClientsDoNotStopPages(t *testing.T) {
 		}
 	}
 	hundred(t, func(int) error { return wantBody(a.request("GET", "/hello.php", ""), "hello") })
-	if open, err := a.metric("ephpm_http_connections"); err != nil || open < float64(n) {
-		t.Errorf("the server has %v connections, %v, want the %d of this test", open, err, n)
+	err := eventually(func() error { // until it has accepted all
+		open, err := a.metric("ephpm_http_connections")
+		if err == nil && open < float64(n) {
+			err = fmt.Errorf("it has %v connections, want the %d of this test", open, n)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
 func TestAtTheLimitWhoAskedForNothingMakesRoom(t *testing.T) {
 	t.Parallel()
 	a := startApp(t, appOptions{
-		TOML:  metricsOn + "[server.limits]\nmax_connections = 200\n",
+		TOML:  metricsOn + longTimeouts + "[server.limits]\nmax_connections = 200\n",
 		Files: map[string]string{"hello.php": `<?php echo "hello";`},
 	})
 	for range 300 {
@@ -92,9 +104,15 @@ func TestAtTheLimitWhoAskedForNothingMakesRoom(t *testing.T) {
 	if err := eventually(func() error { return wantBody(a.request("GET", "/hello.php", ""), "hello") }); err != nil {
 		t.Error(err)
 	}
-	cut, err := a.metric(`ephpm_http_connections_cut_total{reason="room"}`)
-	if err != nil || cut == 0 {
-		t.Errorf("%v connections made room, %v", cut, err)
+	err := eventually(func() error { // this finds room in the same way
+		cut, err := a.metric(`ephpm_http_connections_cut_total{reason="room"}`)
+		if err == nil && cut == 0 {
+			t.Error("no connection made room")
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -102,7 +120,7 @@ func TestConnectionsOfOneAddressAreLimited(t *testing.T) {
 	t.Parallel()
 	ca, dir := newAuthority(t), t.TempDir()
 	ca.issue(dir, "a.test")
-	limits := "[server.limits]\nper_ip_max_connections = 2\n"
+	limits := longTimeouts + "[server.limits]\nper_ip_max_connections = 2\n"
 	files := map[string]string{"hello.php": `<?php echo "hello";`}
 	plain := startApp(t, appOptions{TOML: metricsOn + limits, Files: files})
 	secure := startApp(t, appOptions{TOML: metricsOn + limits + tlsIn(dir), Files: files})
@@ -183,10 +201,7 @@ func TestRateOfOneClient(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/hello.php", "/a.txt", "/_ephpm/health"} {
-		resp := ask("203.0.113.7", path)
-		if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "1000" {
-			t.Errorf("%s over the rate: %s, Retry-After %q, want 429 and 1000", path, resp.Status, resp.Header.Get("Retry-After"))
-		}
+		wantRateRefusal(t, path, ask("203.0.113.7", path))
 	}
 	if resp := ask("203.0.113.8", "/hello.php"); resp.StatusCode != 200 {
 		t.Errorf("another client: %s", resp.Status)
@@ -247,6 +262,16 @@ root = "$dir/sites/a"
 	s.waitMetric("ephpm_site_rate_limited_total", 2)
 }
 
+// wantRateRefusal checks an answer to one request too many where one may come in a
+// thousand seconds, some of which may have passed.
+func wantRateRefusal(t *testing.T, what string, resp *http.Response) {
+	t.Helper()
+	after, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if resp.StatusCode != 429 || err != nil || after > 1000 || after < 1000-int(patience/time.Second) {
+		t.Errorf("%s over the rate: %s, Retry-After %q, want 429 and about 1000", what, resp.Status, resp.Header.Get("Retry-After"))
+	}
+}
+
 func TestRateOfOneSite(t *testing.T) {
 	t.Parallel()
 	a := startPlay(t, "[server.limits]\nper_site_rate = 0.001\nper_site_burst = 2\n")
@@ -255,9 +280,7 @@ func TestRateOfOneSite(t *testing.T) {
 		t.Errorf("a page of the burst: %s", resp.Status)
 	}
 	resp, _ := a.do(a.request("POST", "/page.php", "return 1;"))
-	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "1000" {
-		t.Errorf("a page over the rate: %s, Retry-After %q, want 429 and 1000", resp.Status, resp.Header.Get("Retry-After"))
-	}
+	wantRateRefusal(t, "a page", resp)
 	if resp, _ := a.refusal("/", nil); resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("a socket over the rate: %s %v, want 429", resp.Status, resp.Header)
 	}

@@ -57,19 +57,18 @@ func (p *pebble) waitCertificate(t *testing.T, addr, name string) {
 // closedPort is one at which nobody listens.
 func closedPort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return portIn(t, l.Addr().String())
+	return portIn(t, reservedAddr(t))
 }
 
 func TestACMEByTLSALPN(t *testing.T) {
 	t.Parallel()
 	own, dir := newAuthority(t), filepath.Join(t.TempDir(), "certs")
 	p := newPebble(t, own)
-	a := startApp(t, appOptions{TOML: acmeTOML(p, own, dir), Files: map[string]string{"index.php": tlsVars}})
+	a := startApp(t, appOptions{
+		Listen: reservedAddr(t),
+		TOML:   acmeTOML(p, own, dir, "[server.http3]\nenabled = false\n"),
+		Files:  map[string]string{"index.php": tlsVars},
+	})
 	p.open(closedPort(t), portIn(t, a.Addr))
 	p.waitCertificate(t, a.Addr, "a.test")
 	p.waitCertificate(t, a.Addr, "www.a.test")

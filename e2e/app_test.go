@@ -29,7 +29,8 @@ type appOptions struct {
 	// of TOML.
 	Config string
 	// Listen is the address of the listener. Empty means a free port of
-	// 127.0.0.1.
+	// 127.0.0.1, which is kept for the server until the test ends if nothing
+	// speaks TLS: HTTP/3 would need the same port of UDP.
 	Listen string
 	// Env is added to the environment, "NAME=value".
 	Env []string
@@ -66,8 +67,12 @@ func startApp(t testing.TB, o appOptions) *app {
 		a.options.Config = filepath.Join(t.TempDir(), "ephpm.toml")
 		writeFiles(t, filepath.Dir(a.options.Config), map[string]string{"ephpm.toml": o.TOML})
 	}
-	if o.Listen == "" {
+	switch {
+	case o.Listen != "":
+	case strings.Contains(o.TOML, "[server.tls]"):
 		a.options.Listen = "127.0.0.1:0"
+	default:
+		a.options.Listen = reservedAddr(t)
 	}
 	a.start()
 	t.Cleanup(func() {
@@ -118,7 +123,7 @@ func (a *app) start() {
 	// A session of its own, so that its processes are known; see processes.
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	// Whoever is left behind holds the output open.
-	a.cmd.WaitDelay = time.Second
+	a.cmd.WaitDelay = patience
 	if err := a.cmd.Start(); err != nil {
 		a.t.Fatalf("start ephpm: %v", err)
 	}
@@ -187,8 +192,8 @@ func (a *app) end(sig syscall.Signal) int {
 	}
 	select {
 	case <-a.exited:
-	case <-time.After(2 * patience):
-		a.t.Errorf("ephpm did not end within %v of %v", 2*patience, sig)
+	case <-time.After(3 * patience): // of which WaitDelay may take one
+		a.t.Errorf("ephpm did not end within %v of %v", 3*patience, sig)
 		a.killLeftBehind()
 		<-a.exited
 	}

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -58,6 +57,7 @@ func newBrowser(t testing.TB, more ...chromedp.ExecAllocatorOption) *browser {
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.WindowSize(1000, 720),
+		chromedp.WSURLReadTimeout(patience), // for it to say where it listens
 	)
 	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, cancel := chromedp.NewContext(alloc)
@@ -132,7 +132,7 @@ func (b *tab) click(selector string) {
 func (b *tab) wait(expression string) {
 	b.t.Helper()
 	err := eventually(func() error {
-		ctx, cancel := context.WithTimeout(b.ctx, time.Second)
+		ctx, cancel := context.WithTimeout(b.ctx, patience/6) // a page that is left answers nothing
 		defer cancel()
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
 		if err == nil && !ok {

@@ -133,7 +133,7 @@ func TestChatRefusesAnonymousUpgrade(t *testing.T) {
 
 func TestChatRefusalIsReadableInCurl(t *testing.T) {
 	a := startChat(t)
-	out, err := exec.Command("curl", "-sS", "-i", "--max-time", "20",
+	out, err := exec.Command("curl", "-sS", "-i", "--max-time", maxTime,
 		"-H", "Connection: Upgrade", "-H", "Upgrade: websocket",
 		"-H", "Sec-WebSocket-Version: 13", "-H", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 		"-H", "Origin: "+a.URL, a.URL+"/").CombinedOutput()

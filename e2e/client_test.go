@@ -50,6 +50,26 @@ func wantBody(req *http.Request, want string) error {
 	return nil
 }
 
+// getUnless is get for what a busy machine may refuse with a status: 503 when no
+// worker came free in time, 504 when a script was over its limit. It asks again then.
+func (a *app) getUnless(busy int, path string) (*http.Response, string) {
+	a.t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		resp, body := a.get(path)
+		if resp.StatusCode != busy || time.Now().After(deadline) {
+			return resp, body
+		}
+	}
+}
+
+// wantBodyUnless is wantBody of a page, as getUnless asks for it.
+func (a *app) wantBodyUnless(busy int, path, want string) {
+	a.t.Helper()
+	if resp, body := a.getUnless(busy, path); resp.StatusCode != http.StatusOK || body != want {
+		a.t.Errorf("%s: %s %q, want 200 %q", path, resp.Status, body, want)
+	}
+}
+
 // A wire is a TCP connection to a server, for what no HTTP client would send and
 // to see what it really answers.
 type wire struct {
@@ -58,8 +78,7 @@ type wire struct {
 	in *bufio.Reader
 }
 
-// connect opens a connection. It is closed when the test ends, and nothing on it
-// takes longer than patience.
+// connect opens a connection. It is closed when the test ends.
 func (a *app) connect() *wire {
 	a.t.Helper()
 	w, err := a.tryConnect()
@@ -71,20 +90,65 @@ func (a *app) connect() *wire {
 
 // tryConnect is connect for any goroutine.
 func (a *app) tryConnect() (*wire, error) {
-	conn, err := net.Dial("tcp", a.Addr)
+	conn, err := net.DialTimeout("tcp", a.Addr, patience)
 	if err != nil {
 		return nil, err
 	}
 	a.t.Cleanup(func() { _ = conn.Close() }) // may be closed already
-	return newWire(a.t, conn)
+	return newWire(a.t, conn), nil
 }
 
-// newWire makes a wire of a connection. Nothing on it takes longer than patience.
-func newWire(t testing.TB, conn net.Conn) (*wire, error) {
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		return nil, err
+// newWire makes a wire of a connection. No read and no write on it takes longer
+// than patience.
+func newWire(t testing.TB, conn net.Conn) *wire {
+	conn = &patientConn{Conn: conn}
+	return &wire{t: t, Conn: conn, in: bufio.NewReader(conn)}
+}
+
+// A patientConn gives each read and each write as long as patience, unless it has
+// been given a deadline.
+type patientConn struct {
+	net.Conn
+	ownWrite bool // SetWriteDeadline was called
+}
+
+func (c *patientConn) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
 	}
-	return &wire{t: t, Conn: conn, in: bufio.NewReader(conn)}, nil
+	return c.Conn.Read(p)
+}
+
+func (c *patientConn) Write(p []byte) (int, error) {
+	if !c.ownWrite {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *patientConn) SetWriteDeadline(t time.Time) error {
+	c.ownWrite = true
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// NetConn returns the connection that is patient.
+func (c *patientConn) NetConn() net.Conn { return c.Conn }
+
+// tcp returns the TCP connection below a wire.
+func (w *wire) tcp() *net.TCPConn {
+	w.t.Helper()
+	for c := w.Conn; ; {
+		if tcp, ok := c.(*net.TCPConn); ok {
+			return tcp
+		}
+		above, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			w.t.Fatalf("%T is not on TCP", c)
+		}
+		c = above.NetConn()
+	}
 }
 
 // send writes bytes as they are.
@@ -119,7 +183,7 @@ func (w *wire) rest() (string, error) {
 func (a *app) exchange(text string) (*http.Response, string) {
 	a.t.Helper()
 	w := a.connect()
-	w.send(text)
+	_, _ = io.WriteString(w, text) // the server may answer, and close, before it has read all
 	return w.answer()
 }
 
@@ -185,6 +249,16 @@ func (a *app) later(req *http.Request) *late {
 		l.resp, l.body, l.err = fetch(req)
 	}()
 	return l
+}
+
+// there reports whether the answer is there.
+func (l *late) there() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // wait returns the answer.

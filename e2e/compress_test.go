@@ -203,7 +203,7 @@ func TestCurlDecodesWhatWeEncode(t *testing.T) {
 	for _, path := range []string{"/a.css", "/p.php"} {
 		_, want := a.fetchEncoded(path, "identity")
 		for _, encoding := range []string{"br", "zstd", "gzip"} {
-			cmd := exec.Command("curl", "-sS", "--max-time", "20", "--compressed", "-H", "Accept-Encoding: "+encoding, "-w", "%header{content-encoding}", "-o", "-", a.URL+path)
+			cmd := exec.Command("curl", "-sS", "--max-time", maxTime, "--compressed", "-H", "Accept-Encoding: "+encoding, "-w", "%header{content-encoding}", "-o", "-", a.URL+path)
 			cmd.Stderr = os.Stderr
 			got, err := cmd.Output()
 			if err != nil || string(got) != want+encoding {

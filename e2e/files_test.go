@@ -111,7 +111,7 @@ func TestStaticFileRanges(t *testing.T) {
 		t.Errorf("two ranges: %s %q", resp.Status, body)
 	}
 
-	got, err := exec.Command("curl", "-sS", "--max-time", "20", "-C", "4", a.URL+"/a.txt").Output()
+	got, err := exec.Command("curl", "-sS", "--max-time", maxTime, "-C", "4", a.URL+"/a.txt").Output()
 	if err != nil || string(got) != "456789" {
 		t.Errorf("curl -C 4 got %q, %v", got, err)
 	}

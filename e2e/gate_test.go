@@ -55,6 +55,25 @@ func (g *gate) tryWait() error {
 	return nil
 }
 
+// reached returns true when the script is at the gate, and false when it is over
+// before.
+func (g *gate) reached(over func() bool) bool {
+	g.t.Helper()
+	at := false
+	err := eventually(func() (err error) {
+		if over() {
+			return nil
+		}
+		g.file, err = os.OpenFile(g.path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		at = err == nil
+		return err
+	})
+	if err != nil {
+		g.t.Fatalf("no script came to the gate: %v", err)
+	}
+	return at
+}
+
 // open lets the script go on. It must have been waited for.
 func (g *gate) open() {
 	g.t.Helper()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
 
 	h2 "golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -40,27 +39,31 @@ type h2informational struct{ status, link string }
 // frames opens a connection: TLS with the authority, plain text with nil.
 func (a *app) frames(ca *authority) *h2wire {
 	a.t.Helper()
-	conn, err := net.Dial("tcp", a.Addr)
+	w, err := a.tryFrames(ca)
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	return w
+}
+
+// tryFrames is frames for any goroutine.
+func (a *app) tryFrames(ca *authority) (*h2wire, error) {
+	conn, err := net.DialTimeout("tcp", a.Addr, patience)
+	if err != nil {
+		return nil, err
+	}
+	conn = &patientConn{Conn: conn}
 	if ca != nil {
 		conn = tls.Client(conn, &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.1", NextProtos: []string{"h2"}})
 	}
 	a.t.Cleanup(func() { _ = conn.Close() }) // may be closed already
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		a.t.Fatal(err)
-	}
 	w := &h2wire{t: a.t, Conn: conn, Framer: h2.NewFramer(conn, conn), next: 1}
 	w.encoder = hpack.NewEncoder(&w.block)
 	w.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	if _, err := io.WriteString(conn, h2.ClientPreface); err != nil {
-		a.t.Fatal(err)
+		return nil, err
 	}
-	if err := w.WriteSettings(); err != nil {
-		a.t.Fatal(err)
-	}
-	return w
+	return w, w.WriteSettings()
 }
 
 // fields encodes pairs of names and values.
@@ -88,32 +91,40 @@ func (w *h2wire) ask(path string, more ...string) uint32 {
 // answer reads until the stream or the connection ends.
 func (w *h2wire) answer(stream uint32) h2answer {
 	w.t.Helper()
-	a := h2answer{header: map[string]string{}}
-	for !a.ended && a.reset == nil && a.goAway == nil {
-		frame, err := w.ReadFrame()
-		if err != nil {
-			w.t.Fatalf("stream %d: %v", stream, err)
-		}
-		if err := w.take(&a, stream, frame); err != nil {
-			w.t.Fatal(err)
-		}
+	a, err := w.tryAnswer(stream)
+	if err != nil {
+		w.t.Fatalf("stream %d: %v", stream, err)
 	}
 	return a
 }
 
-// take adds a frame to what came on a stream.
-func (w *h2wire) take(a *h2answer, stream uint32, frame h2.Frame) error {
+// tryAnswer is answer for any goroutine.
+func (w *h2wire) tryAnswer(stream uint32) (h2answer, error) {
+	a := h2answer{header: map[string]string{}}
+	for !a.ended && a.reset == nil && a.goAway == nil {
+		frame, err := w.ReadFrame()
+		if err != nil {
+			return a, err
+		}
+		w.take(&a, stream, frame)
+	}
+	return a, nil
+}
+
+// take adds a frame to what came on a stream. What it answers itself may find the
+// connection closed, which the next frame will tell.
+func (w *h2wire) take(a *h2answer, stream uint32, frame h2.Frame) {
 	switch f := frame.(type) {
 	case *h2.SettingsFrame:
 		if !f.IsAck() {
-			return w.WriteSettingsAck()
+			_ = w.WriteSettingsAck()
 		}
 	case *h2.GoAwayFrame:
 		a.goAway = &f.ErrCode
-		return nil
+		return
 	}
 	if frame.Header().StreamID != stream {
-		return nil
+		return
 	}
 	switch f := frame.(type) {
 	case *h2.MetaHeadersFrame:
@@ -131,17 +142,14 @@ func (w *h2wire) take(a *h2answer, stream uint32, frame h2.Frame) error {
 		a.body += string(f.Data())
 		a.ended = f.StreamEnded()
 		if n := len(f.Data()); n > 0 {
-			if err := w.WriteWindowUpdate(0, uint32(n)); err != nil {
-				return err
-			}
+			_ = w.WriteWindowUpdate(0, uint32(n))
 			if !a.ended {
-				return w.WriteWindowUpdate(stream, uint32(n))
+				_ = w.WriteWindowUpdate(stream, uint32(n))
 			}
 		}
 	case *h2.RSTStreamFrame:
 		a.reset = &f.ErrCode
 	}
-	return nil
 }
 
 // String is for failures.

@@ -147,7 +147,7 @@ func TestHTTP1FromCurl(t *testing.T) {
 		{[]string{"--http1.1", "-H", "Transfer-Encoding: chunked", "--data-binary", "@" + file, "-o", "/dev/null", "-w", "%{size_download}", a.URL}, "2097152"},
 	} {
 		var out bytes.Buffer
-		cmd := exec.Command("curl", append([]string{"-v", "-sS", "--max-time", "20", "--cacert", ca.File}, test.args...)...)
+		cmd := exec.Command("curl", append([]string{"-v", "-sS", "--max-time", maxTime, "--cacert", ca.File}, test.args...)...)
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Run(); err != nil || !strings.Contains(out.String(), test.want) {
 			t.Errorf("curl %s: %v, want %q in\n%.2000s", strings.Join(test.args, " "), err, test.want, &out)

@@ -224,25 +224,31 @@ func TestScriptEndsWhenItsHTTP3ClientHasGone(t *testing.T) {
 // What has begun and cannot be completed is reset, so that nobody takes it for whole.
 func TestBrokenAnswerIsResetOverHTTP3(t *testing.T) {
 	t.Parallel()
-	a := startHTTP3(t, appOptions{
-		TOML: "[server.timeouts]\nrequest = \"200ms\"\nrequest_grace = 0\n",
-		Files: map[string]string{
-			"begun.php": unbuffered + `echo "begun"; flush(); sleep(60);`,
-			"late.php":  `<?php sleep(60);`,
-			"next.php":  `<?php echo "next";`,
-		}})
-	resp, err := a.client.Do(a.request("GET", "/begun.php", ""))
-	if err != nil {
-		t.Fatal(err)
+	root := t.TempDir()
+	writeFiles(t, root, map[string]string{
+		"begun.php": unbuffered + `echo "begun"; flush(); sleep(600);`,
+		"late.php":  `<?php sleep(600);`,
+		"next.php":  `<?php echo "next";`,
+	})
+	a := startHTTP3(t, appOptions{Root: root, TOML: hangSite(root, "300ms") + "[server.timeouts]\nrequest_grace = 0\n"})
+	ask := func(path string) (*http.Response, string, error) {
+		req := a.request("GET", path, "")
+		req.Host = "hang.test"
+		return a.fetch(req)
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	resp, body, err := ask("/begun.php")
+	for range 100 { // on a busy machine the time may be over before the answer has begun
+		if resp == nil || resp.StatusCode != 504 {
+			break
+		}
+		resp, body, err = ask("/begun.php")
+	}
 	var reset *http3.Error
-	if !errors.As(err, &reset) || string(body) != "begun" {
+	if !errors.As(err, &reset) || body != "begun" {
 		t.Errorf("got %q, %v; want the begin and a reset", body, err)
 	}
-	if resp, _ := a.get("/late.php"); resp.StatusCode != 504 {
-		t.Errorf("a script that never began to answer: %s, want 504", resp.Status)
+	if resp, _, err := ask("/late.php"); err != nil || resp.StatusCode != 504 {
+		t.Errorf("a script that never began to answer: %v, %v; want 504", resp, err)
 	}
 	if err := a.wantBody("/next.php", "next"); err != nil {
 		t.Errorf("the next request of the connection: %v", err)
@@ -257,15 +263,23 @@ func TestHTTP3ClientThatStopsReadingLosesItsWorker(t *testing.T) {
 			"endless.php": unbuffered + `register_shutdown_function(fn () => error_log('ended by ' . connection_status())); while (true) echo str_repeat("x", 100000);`,
 			"index.php":   `<?php echo "next";`,
 		}})
-	resp, err := a.client.Do(a.request("GET", "/endless.php", ""))
-	if err != nil {
+	var resp *http.Response
+	if err := eventually(func() (err error) { // a busy machine may be idle for too long before it asks
+		resp, err = a.client.Do(a.request("GET", "/endless.php", ""))
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	a.waitLine(`text="ended by 1"`)
-	other := a.newClient(nil, nil)
-	if _, body := visitWith(t, other, a.URL); body != "next" {
-		t.Errorf("the worker's next answer is %q", body)
+	if err := eventually(func() error {
+		resp, body, err := send(a.newClient(nil, nil), a.request("GET", "/", ""))
+		if err == nil && body != "next" {
+			t.Errorf("the worker's next answer is %s %q", resp.Status, body)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
 	}
 	if _, err := io.Copy(io.Discard, resp.Body); err == nil {
 		t.Error("the answer was completed as if it were whole")
@@ -275,7 +289,7 @@ func TestHTTP3ClientThatStopsReadingLosesItsWorker(t *testing.T) {
 func TestLimitsOverHTTP3(t *testing.T) {
 	t.Parallel()
 	a := startHTTP3(t, appOptions{
-		TOML:  "[server.request]\nmax_body_size = \"10KB\"\nmax_header_size = \"4KB\"\n[server.timeouts]\nidle = \"500ms\"\n",
+		TOML:  "[server.request]\nmax_body_size = \"10KB\"\nmax_header_size = \"4KB\"\n",
 		Files: map[string]string{"index.php": `<?php echo strlen(file_get_contents('php://input'));`},
 	})
 	if _, body := a.do(a.request("POST", "/", strings.Repeat("x", 10<<10))); body != fmt.Sprint(10<<10) {
@@ -287,26 +301,51 @@ func TestLimitsOverHTTP3(t *testing.T) {
 	if resp, _ := a.do(a.request("GET", "/", "", "X-Large", strings.Repeat("x", 5000))); resp.StatusCode != 431 {
 		t.Errorf("a header over the limit: %s, want 431", resp.Status)
 	}
-	// A body that pauses.
-	r, w := io.Pipe()
-	defer w.Close()
-	req, err := http.NewRequest("POST", a.URL, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp, _ := a.do(req); resp.StatusCode != 408 {
-		t.Errorf("a body that never came: %s, want 408", resp.Status)
-	}
-	// A client that opens requests and sends nothing is idle.
-	c := a.conn()
-	for range 10 {
-		s, err := c.OpenStream()
+}
+
+func TestIdleLimitsOverHTTP3(t *testing.T) {
+	t.Parallel()
+	a := startHTTP3(t, appOptions{
+		TOML:  "[server.timeouts]\nidle = \"500ms\"\n",
+		Files: map[string]string{"index.php": `<?php echo strlen(file_get_contents('php://input'));`},
+	})
+	// A body that pauses. A busy machine may be idle for too long before it asks.
+	if err := eventually(func() error {
+		r, w := io.Pipe()
+		defer w.Close()
+		req, err := http.NewRequest("POST", a.URL, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Write([]byte{1}); err != nil { // the begin of HEADERS
-			t.Fatal(err)
+		resp, _, err := a.fetch(req)
+		if err == nil && resp.StatusCode != 408 {
+			t.Errorf("a body that never came: %s, want 408", resp.Status)
 		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	// A client that opens requests and sends nothing is idle.
+	open := func(c *quic.Conn) error {
+		for range 10 {
+			s, err := c.OpenStream()
+			if err != nil {
+				return err
+			}
+			if _, err := s.Write([]byte{1}); err != nil { // the begin of HEADERS
+				return err
+			}
+		}
+		return nil
+	}
+	var c *quic.Conn
+	if err := eventually(func() (err error) {
+		if c, err = a.tryConn(); err == nil {
+			err = open(c)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 	select {
 	case <-c.Context().Done():
@@ -368,28 +407,29 @@ func TestHTTP3ConnectionsAreLimited(t *testing.T) {
 	a.get("/") // one
 	second := a.conn()
 	a.waitMetric("ephpm_http3_connections_active", 2)
-	third := a.conn()
-	select {
-	case <-third.Context().Done():
-	case <-time.After(patience):
-		t.Fatal("a connection too many stays")
+	third, err := a.tryConn()
+	if err == nil { // or it has been closed already
+		select {
+		case <-third.Context().Done():
+		case <-time.After(patience):
+			t.Fatal("a connection too many stays")
+		}
+		err = context.Cause(third.Context())
 	}
 	var closed *quic.ApplicationError
-	if err := context.Cause(third.Context()); !errors.As(err, &closed) || closed.ErrorCode != quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad) {
+	if !errors.As(err, &closed) || closed.ErrorCode != quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad) {
 		t.Errorf("it ended by %v, want H3_EXCESSIVE_LOAD", err)
 	}
 	if err := a.wantBody("/", "x"); err != nil {
 		t.Errorf("a connection within the limit: %v", err)
 	}
 	_ = second.CloseWithError(0, "")
-	err := eventually(func() error { // there is room again
-		fourth := a.conn()
-		time.AfterFunc(50*time.Millisecond, func() { _ = fourth.CloseWithError(0, "") })
-		<-fourth.Context().Done()
-		if err := context.Cause(fourth.Context()); errors.As(err, &closed) && closed.Remote {
-			return err
+	err = eventually(func() error { // there is room again
+		_, body, err := send(a.newClient(nil, nil), a.request("GET", "/", ""))
+		if err == nil && body != "x" {
+			t.Errorf("behind one that left: %q", body)
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Errorf("behind one that left: %v", err)
@@ -404,16 +444,26 @@ func TestLongScriptKeepsItsHTTP3Connection(t *testing.T) {
 		TOML:  "[server.timeouts]\nidle = \"300ms\"\n",
 		Files: map[string]string{"index.php": `<?php sleep(6); echo "done";`},
 	})
-	c := a.newClient(nil, &quic.Config{MaxIdleTimeout: 5 * time.Second}) // quic-go does not believe in less
-	if _, body := visitWith(t, c, a.URL); body != "done" {
-		t.Errorf("got %q", body)
+	err := errors.New("not asked")
+	for range 5 { // a busy machine may be idle for too long before it asks, or while it waits
+		if err == nil {
+			return
+		}
+		c := a.newClient(nil, &quic.Config{MaxIdleTimeout: 5 * time.Second}) // quic-go does not believe in less
+		var body string
+		if _, body, err = send(c, a.request("GET", "/", "")); err == nil && body != "done" {
+			t.Errorf("got %q", body)
+		}
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 
 func TestSIGTERMDrainsHTTP3(t *testing.T) {
 	t.Parallel()
 	a := startHTTP3(t, appOptions{
-		TOML:  "[server.timeouts]\nshutdown = \"60s\"\n",
+		TOML:  "[server.timeouts]\nshutdown = \"10m\"\n",
 		Files: map[string]string{"index.php": `<?php if (isset($_GET['gate'])) file_get_contents($_GET['gate']); echo str_repeat("x", 300000);`},
 	})
 	want := strings.Repeat("x", 300000)
@@ -468,8 +518,9 @@ func TestClientsResumeAfterARestartWithAKeyFile(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"", filepath.Join(t.TempDir(), "quic.keys")} {
 		a := startHTTP3(t, appOptions{
-			TOML:  fmt.Sprintf("[server.http3]\nkey_file = %q\n", file),
-			Files: map[string]string{"index.php": `<?php echo "x";`},
+			Listen: reservedAddr(t),
+			TOML:   fmt.Sprintf("[server.http3]\nlisten = \"127.0.0.1:0\"\nkey_file = %q\n", file),
+			Files:  map[string]string{"index.php": `<?php echo "x";`},
 		})
 		cache := tls.NewLRUClientSessionCache(1)
 		resumed := func() bool {

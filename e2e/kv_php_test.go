@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,6 +16,25 @@ func (p *play) php(code, want string) {
 	}
 }
 
+// phpInTime is php where the time limit may hit the code on a busy machine, which is
+// run again then.
+func (p *play) phpInTime(code, want string) {
+	p.t.Helper()
+	err := eventually(func() error {
+		resp, body := p.do(p.request("POST", "/page.php", code))
+		if resp.StatusCode == 504 {
+			return errors.New(resp.Status)
+		}
+		if resp.StatusCode != 200 || body != want {
+			p.t.Errorf("%s\n returns %s %s\n want    %s", code, resp.Status, body, want)
+		}
+		return nil
+	})
+	if err != nil {
+		p.t.Errorf("%s: %v", code, err)
+	}
+}
+
 func TestKVFunctions(t *testing.T) {
 	t.Parallel()
 	a := startPlay(t, "")
@@ -25,7 +45,7 @@ func TestKVFunctions(t *testing.T) {
 		{`return [ephpm_kv_incr('c'), ephpm_kv_incr('c'), ephpm_kv_incr_by('c', 40), ephpm_kv_decr('c'), ephpm_kv_get('c')];`, `[1,2,42,41,"41"]`},
 		{`ephpm_kv_set('x', 'text'); return [ephpm_kv_incr('x'), ephpm_kv_get('x')];`, `[false,"text"]`},
 		{`ephpm_kv_set('m', (string) PHP_INT_MAX); return [ephpm_kv_incr('m'), ephpm_kv_get('m') === (string) PHP_INT_MAX];`, `[false,true]`},
-		{`return [ephpm_kv_ttl('x'), ephpm_kv_ttl('no'), ephpm_kv_expire('x', 100), ephpm_kv_ttl('x'), ephpm_kv_pttl('x') > 99000];`, `[-1,-2,true,100,true]`},
+		{`return [ephpm_kv_ttl('x'), ephpm_kv_ttl('no'), ephpm_kv_expire('x', 100), in_array(ephpm_kv_ttl('x'), range(50, 100), true), ephpm_kv_pttl('x') > 50000];`, `[-1,-2,true,true,true]`},
 		{`return [ephpm_kv_expire('x', 0), ephpm_kv_expire('x', -5), ephpm_kv_expire('no', 5), ephpm_kv_get('x')];`, `[false,false,false,"text"]`},
 		{`return [ephpm_kv_mset(['k1' => 'v1', 'k2' => 2, 7 => 'seven']), ephpm_kv_mget(['k1', 'k2', 'gone', '7'])];`,
 			`[true,{"k1":"v1","k2":"2","gone":null,"7":"seven"}]`},
@@ -94,7 +114,10 @@ func TestKVRefusesWhatCannotWork(t *testing.T) {
 func TestKVKeysExpire(t *testing.T) {
 	t.Parallel()
 	a := startPlay(t, "")
-	a.php(`ephpm_kv_set('brief', 'v', 1); $v = ephpm_kv_get('brief'); ephpm_kv_wait('brief', ephpm_kv_wait('brief', 0, 0)['version'], 10000);
+	a.php(`do { // a busy machine may take longer than the second
+			$start = hrtime(true); ephpm_kv_set('brief', 'v', 1); $v = ephpm_kv_get('brief');
+		} while ($v === null && hrtime(true) - $start >= 1e9);
+		ephpm_kv_wait('brief', ephpm_kv_wait('brief', 0, 0)['version'], 60000);
 		return [$v, ephpm_kv_get('brief'), ephpm_kv_ttl('brief')];`, `["v",null,-2]`)
 }
 
@@ -135,13 +158,13 @@ func TestKVWaitEndsWithItsScript(t *testing.T) {
 			t.Errorf("%s: status %d, want 504", code, resp.StatusCode)
 		}
 	}
-	a.php(`return ephpm_kv_set('after', '1');`, `true`)
+	a.phpInTime(`return ephpm_kv_set('after', '1');`, `true`)
 }
 
 func TestKVWaitSeesAnotherRequest(t *testing.T) {
 	t.Parallel()
 	a := startPlay(t, "[php]\nworkers = 2\n")
-	waiting := a.later(a.request("POST", "/page.php", `return ephpm_kv_wait('news', 0, 30000)['value'];`))
+	waiting := a.later(a.request("POST", "/page.php", `return ephpm_kv_wait('news', 0, 600000)['value'];`))
 	a.waitMetric("ephpm_kv_waiters", 1)
 	a.page(`ephpm_kv_set('news', 'here'); return 1;`)
 	if _, body := waiting.wait(); body != `"here"` {
@@ -190,7 +213,7 @@ func TestSessionLockEndsWithItsRequest(t *testing.T) {
 		if resp.StatusCode == 404 {
 			t.Fatalf("%s: %s", end, resp.Status)
 		}
-		a.php(sessionPage(`return session_status() === PHP_SESSION_ACTIVE;`), `true`)
+		a.phpInTime(sessionPage(`return session_status() === PHP_SESSION_ACTIVE;`), `true`)
 	}
 }
 

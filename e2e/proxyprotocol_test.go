@@ -45,7 +45,7 @@ func TestProxyProtocol(t *testing.T) {
 			t.Errorf("%.20q: %q, want the connection closed", bad, text)
 		}
 	}
-	out, err := exec.Command("curl", "-sS", "--max-time", "20", "--haproxy-protocol", a.URL).CombinedOutput()
+	out, err := exec.Command("curl", "-sS", "--max-time", maxTime, "--haproxy-protocol", a.URL).CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "127.0.0.1 ") {
 		t.Errorf("curl: %q, %v", out, err)
 	}

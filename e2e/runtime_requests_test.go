@@ -197,7 +197,7 @@ func TestRequestsBeforePHPIsReadyAreServed(t *testing.T) {
 func askEarly(addr string, i int) error {
 	var conn net.Conn
 	err := eventually(func() (err error) {
-		conn, err = net.Dial("tcp", addr)
+		conn, err = net.DialTimeout("tcp", addr, patience)
 		return err
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // sendfileApp serves a script that names the file in its query, and has a
@@ -130,19 +131,21 @@ func TestOverloadIsShed(t *testing.T) {
 	})
 	g1, l1 := hold(a)
 	g2, l2 := hold(a)
+	before, err := a.metric(`ephpm_php_shed_total{engine="pool",reason="busy"}`) // a busy machine may have had some of those
+	if err != nil {
+		t.Fatal(err)
+	}
 	resp, body := a.get("/")
 	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || !strings.HasPrefix(body, "503 ") {
 		t.Errorf("%s %q, want 503 with Retry-After", resp.Status, body)
 	}
-	a.waitMetric(`ephpm_php_shed_total{engine="pool",reason="busy"}`, 1)
-	a.waitMetric(`ephpm_php_refused_total{class="page"}`, 1)
+	a.waitMetric(`ephpm_php_shed_total{engine="pool",reason="busy"}`, before+1)
+	a.waitMetric(`ephpm_php_refused_total{class="page"}`, before+1)
 	g1.open()
 	g2.open()
 	l1.wait()
 	l2.wait()
-	if err := wantBody(a.request("GET", "/?i=7", ""), "7"); err != nil {
-		t.Errorf("behind the overload: %v", err)
-	}
+	a.wantBodyUnless(503, "/?i=7", "7") // the last answer is out a moment before its worker is free
 }
 
 func TestOverloadIsShedAfterAWhile(t *testing.T) {
@@ -155,11 +158,24 @@ func TestOverloadIsShedAfterAWhile(t *testing.T) {
 	if resp, _ := a.get("/"); resp.StatusCode != 503 {
 		t.Errorf("%s, want 503", resp.Status)
 	}
-	patient := a.later(a.request("GET", "/?i=8", ""))
-	a.waitMetric(`ephpm_php_backlog{class="page"}`, 1)
 	g.open()
 	l.wait()
-	if resp, body := patient.wait(); resp.StatusCode != 200 || body != "8" {
-		t.Errorf("one for which a worker came free in time: %s %q", resp.Status, body)
-	}
+	retryWhenPaused(t, 200*time.Millisecond, func(p *pulse) error {
+		g, l := hold(a)
+		p.beat()
+		patient := a.later(a.request("GET", "/?i=8", ""))
+		err := eventually(func() error {
+			n, err := a.metric(`ephpm_php_backlog{class="page"}`)
+			if err == nil && n != 1 && !patient.there() {
+				err = fmt.Errorf("%v wait", n)
+			}
+			return err
+		})
+		g.open()
+		l.wait()
+		if resp, body := patient.wait(); err == nil && (resp.StatusCode != 200 || body != "8") {
+			err = fmt.Errorf("one for which a worker came free in time: %s %q", resp.Status, body)
+		}
+		return err
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,37 +144,22 @@ func TestFileForSlowReaders(t *testing.T) {
 }
 
 func readSlowly(t *testing.T, limits string) {
+	const limit = 2 * time.Second
 	a := startApp(t, appOptions{
-		TOML:  "[server.timeouts]\nidle = \"5s\"\n" + limits,
+		TOML:  fmt.Sprintf("[server.timeouts]\nidle = %q\n", limit) + limits,
 		Files: map[string]string{"a.bin": repeat(1)}})
 	// More than all buffers between here and there hold, and no room on the disk.
 	if err := os.Truncate(filepath.Join(a.options.Root, "a.bin"), 64<<20); err != nil {
 		t.Fatal(err)
 	}
-	slow := a.connect()
-	if err := slow.Conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+	retryWhenPaused(t, limit, func(p *pulse) error { return readForLongerThan(a, p, limit) })
+	stuck := a.connect()
+	stuck.send(getText("/a.bin", "Connection: close"))
+	// It has the file open until it is cut: what it finds is not all.
+	if _, err := stuck.in.Peek(1); err != nil {
 		t.Fatal(err)
 	}
-	stuck := a.connect()
-	for _, w := range []*wire{slow, stuck} {
-		w.send(getText("/a.bin", "Connection: close"))
-	}
-	// The slow one takes longer than two limits, and never pauses for one.
-	received := 0
-	piece := make([]byte, 64<<10)
-	for start := time.Now(); time.Since(start) < 11*time.Second; {
-		n, err := slow.in.Read(piece)
-		if received += n; err != nil {
-			t.Fatalf("the slow client was cut at %d bytes: %v", received, err)
-		}
-		time.Sleep(10 * time.Millisecond) // it is slow
-	}
-	rest, err := io.Copy(io.Discard, slow.in)
-	if got := int64(received) + rest; err != nil || got < 64<<20 {
-		t.Errorf("the slow client got %d bytes, %v; want all", got, err)
-	}
-	// The stuck one was cut meanwhile: what it finds is not all.
-	err = eventually(func() error {
+	err := eventually(func() error {
 		if n := openFiles(t, a.PID(), "a.bin"); n != 0 {
 			return fmt.Errorf("the file is open %d times", n)
 		}
@@ -187,6 +171,43 @@ func readSlowly(t *testing.T, limits string) {
 	if n, err := io.Copy(io.Discard, stuck.in); n >= 64<<20 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the client that read nothing got %d bytes, %v; want a part", n, err)
 	}
+}
+
+// readForLongerThan reads the file in more than two limits, without a pause of one.
+func readForLongerThan(a *app, p *pulse, limit time.Duration) error {
+	slow, err := a.tryConnect()
+	if err != nil {
+		return err
+	}
+	defer slow.Close()
+	if err := slow.tcp().SetReadBuffer(64 << 10); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(slow, getText("/a.bin", "Connection: close")); err != nil {
+		return err
+	}
+	// A piece every so often, of which there are enough.
+	pace := time.NewTicker(10 * time.Millisecond)
+	defer pace.Stop()
+	received := 0
+	piece := make([]byte, 16<<10)
+	p.beat()
+	for start := time.Now(); time.Since(start) < 2*limit+limit/4; {
+		n, err := slow.in.Read(piece)
+		if received += n; err != nil {
+			return fmt.Errorf("the slow client was cut at %d bytes: %w", received, err)
+		}
+		p.beat()
+		<-pace.C
+	}
+	if received >= 32<<20 {
+		return fmt.Errorf("read %d bytes, too many to be slow", received)
+	}
+	rest, err := io.Copy(io.Discard, slow.in)
+	if got := int64(received) + rest; err != nil || got < 64<<20 {
+		return fmt.Errorf("the slow client got %d bytes, %w; want all", got, err)
+	}
+	return nil
 }
 
 // openFiles returns how often a process has a file open.

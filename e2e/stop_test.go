@@ -23,7 +23,7 @@ func (a *app) signal(sig syscall.Signal) {
 func (a *app) waitClosed() {
 	a.t.Helper()
 	err := eventually(func() error {
-		conn, err := net.Dial("tcp", a.Addr)
+		conn, err := net.DialTimeout("tcp", a.Addr, patience)
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return nil
 		}
@@ -63,10 +63,10 @@ func TestSIGTERM(t *testing.T) {
 				"websocket.php": `<?php
 					if ($_SERVER['WS_EVENT'] === 'disconnect') file_put_contents($_GET['mark'], $_SERVER['WS_CLOSE_CODE'] . ' ' . $_SERVER['WS_CLOSE_CAUSE']);`,
 			}})
-			idle := a.connect()
+			silent := a.connect() // a browser's connection in advance
+			idle := a.connect()   // is accepted behind it
 			idle.send(getText("/"))
 			idle.answer()
-			silent := a.connect() // a browser's connection in advance
 			var sockets []*socket
 			for i := range 3 {
 				sockets = append(sockets, a.dial(fmt.Sprintf("/?mark=%s/%d", dir, i), nil))

@@ -83,7 +83,7 @@ func TestEventStreamReachesCurl(t *testing.T) {
 		header("Content-Type: text/event-stream");
 		foreach ($_GET['gates'] as $i => $gate) { echo "data: $i\n\n"; ob_flush(); flush(); file_get_contents($gate); }`}})
 	gates := []*gate{newGate(t), newGate(t)}
-	curl := exec.Command("curl", "-sSN", "--max-time", "20",
+	curl := exec.Command("curl", "-sSN", "--max-time", maxTime,
 		fmt.Sprintf("%s/?gates[]=%s&gates[]=%s", a.URL, gates[0].path, gates[1].path), "-g")
 	out, err := curl.StdoutPipe()
 	if err != nil {

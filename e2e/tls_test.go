@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -232,8 +234,8 @@ func TestHandshakeHasATimeLimit(t *testing.T) {
 	a := startApp(t, appOptions{TOML: tlsIn(dir) + "[server.timeouts]\nheader_read = \"100ms\"\n"})
 	for name, begin := range map[string]string{"nothing": "", "the begin of a hello": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"} {
 		w := a.connect()
-		w.send(begin)
-		if answer, err := w.rest(); answer != "" || err != nil {
+		_, _ = io.WriteString(w, begin) // on a busy machine the time may be over
+		if answer, err := w.rest(); answer != "" || err != nil && !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("a client that sends %s: %q, %v; want it closed", name, answer, err)
 		}
 	}

@@ -74,7 +74,7 @@ func TestUploadByCurlIsMoved(t *testing.T) {
 	a := startApp(t, appOptions{Files: map[string]string{"index.php": `<?php
 		$t = $_FILES['file']['tmp_name'];
 		echo (int) move_uploaded_file($t, $_GET['to']), (int) file_exists($t), ' ', $_FILES['file']['name'], ' ', $_POST['note'];`}})
-	out, err := exec.Command("curl", "-sS", "--max-time", "20", "-F", "note=by curl", "-F", "file=@"+dir+"/source.bin;type=image/png",
+	out, err := exec.Command("curl", "-sS", "--max-time", maxTime, "-F", "note=by curl", "-F", "file=@"+dir+"/source.bin;type=image/png",
 		a.URL+"/?to="+dir+"/moved.bin").CombinedOutput()
 	if err != nil || string(out) != "10 source.bin by curl" {
 		t.Errorf("curl: %v, %q", err, out)
@@ -230,7 +230,7 @@ func TestClientThatAsksFirstIsToldToContinue(t *testing.T) {
 func TestSlowUploadHoldsNoWorker(t *testing.T) {
 	t.Parallel()
 	a := startApp(t, appOptions{
-		TOML:  metricsOn + "[php]\nworkers = 1\nworker_backlog = 0\n",
+		TOML:  metricsOn + "[php]\nworkers = 1\nworker_backlog = 1\n", // for the one behind the last answer
 		Files: map[string]string{"index.php": `<?php echo strlen(file_get_contents('php://input'));`},
 	})
 	var slow []*wire

@@ -17,10 +17,7 @@ func (a *app) dialWireFrom(source, target string) (*frames, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := newWire(a.t, conn)
-	if err != nil {
-		return nil, err
-	}
+	w := newWire(a.t, conn)
 	if _, err := w.Write([]byte(upgradeText(target))); err != nil {
 		return nil, err
 	}
@@ -43,11 +40,9 @@ func (a *app) resident() int {
 }
 
 // reset ends a connection as a crash does.
-func reset(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.SetLinger(0) // or it ends in good order
-	}
-	_ = c.Close() // may be closed already
+func reset(c *net.TCPConn) {
+	_ = c.SetLinger(0) // or it ends in good order
+	_ = c.Close()      // may be closed already
 }
 
 // Sockets of abusers, forty of each kind, are closed or bounded; pages and a
@@ -137,7 +132,7 @@ func TestAbuseCostsNobodyElse(t *testing.T) {
 		t.Errorf("the front had %d MiB before, and has %d", before, after)
 	}
 	for _, f := range open {
-		reset(f)
+		reset(f.tcp())
 	}
 	good.say(frameClose, closePayload(1000, ""))
 	good.wantEnd(1000, "")
@@ -164,7 +159,7 @@ func TestClientsThatLeaveHalfWayLeaveNothing(t *testing.T) {
 				if cut == len(request) && i%2 == worker%2 {
 					_, _ = conn.Read(make([]byte, 20)) // of the 101
 				}
-				reset(conn)
+				reset(conn.(*net.TCPConn))
 			}
 		})
 	}
@@ -205,7 +200,7 @@ func TestCrowdThatIsDroppedAtOnce(t *testing.T) {
 		f.want(frameText, "hello")
 	}
 	for _, f := range sockets {
-		reset(f)
+		reset(f.tcp())
 	}
 	a.wantPage(`return 'alive';`, `"alive"`)
 	a.wantMetric("ephpm_ws_connections_active", 0)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,15 +112,19 @@ func TestConnectQueuesAtMostTheQueue(t *testing.T) {
 
 func TestConnectOverTheTimeLimitIs504(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[server.timeouts]\nrequest = \"200ms\"\nrequest_grace = 0\n")
-	head, body := a.curlUpgrade(events(`trail(getmypid()); sleep(600);`, ""))
-	if !strings.HasPrefix(head, "HTTP/1.1 504 ") || body != "504 Gateway Timeout\n" {
-		t.Errorf("connect that hangs: %s %q, want 504", firstOf(head, "\r\n"), body)
+	a := startPlay(t, "[server.timeouts]\nrequest = \"1s\"\nrequest_grace = 0\n")
+	hung := 0.0
+	for there := error(os.ErrNotExist); there != nil && hung < 20; hung++ { // on a busy machine the time may be over before the script is there
+		head, body := a.curlUpgrade(events(`trail(getmypid()); sleep(600);`, ""))
+		if !strings.HasPrefix(head, "HTTP/1.1 504 ") || body != "504 Gateway Timeout\n" {
+			t.Errorf("connect that hangs: %s %q, want 504", firstOf(head, "\r\n"), body)
+		}
+		_, there = os.Stat(a.notes)
 	}
 	a.waitLog(`level=INFO msg="upgrade refused" site=default addr=127.0.0.1 status=504 reason="Gateway Timeout"`)
-	a.wantMetric("ephpm_ws_connect_rejected_total", 1)
-	a.wantMetric(`ephpm_ws_event_failures_total{event="connect",reason="timeout"}`, 1)
-	a.wantMetric(`ephpm_http_timeouts_total{stage="request"}`, 1)
+	a.wantMetric("ephpm_ws_connect_rejected_total", hung)
+	a.wantMetric(`ephpm_ws_event_failures_total{event="connect",reason="timeout"}`, hung)
+	a.wantMetric(`ephpm_http_timeouts_total{stage="request"}`, hung)
 	a.wantMetric("ephpm_ws_connections_active", 0)
 	a.wantGone(fromJSON[int](t, a.trail(1)[0]))
 }
@@ -138,16 +143,18 @@ func TestConnectWhoseWorkerDiesIs502(t *testing.T) {
 func TestConnectWithoutAWorkerIs503(t *testing.T) {
 	t.Parallel()
 	a := startPlay(t, "[php]\nworkers = 1\nworker_backlog = 0\nworker_backlog_wait = \"100ms\"\n")
-	s, g := a.join("", ""), newGate(t)
-	s.send(`file_get_contents('` + g.path + `');`)
-	g.wait()
+	s, g, _ := a.holdSocket(`file_get_contents('%s'); return 'through';`)
+	before, err := a.metric(`ephpm_ws_event_failures_total{event="connect",reason="busy"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
 	head, body := a.curlUpgrade("/")
 	if !strings.HasPrefix(head, "HTTP/1.1 503 ") || !strings.Contains(head, "\r\nRetry-After: 1\r\n") || body != "503 Service Unavailable\n" {
 		t.Errorf("connect without a worker: %s %q, want 503 with Retry-After", head, body)
 	}
 	a.waitLog(`level=INFO msg="upgrade refused" site=default addr=127.0.0.1 status=503 reason="Service Unavailable"`)
-	a.wantMetric(`ephpm_ws_event_failures_total{event="connect",reason="busy"}`, 1)
+	a.wantMetric(`ephpm_ws_event_failures_total{event="connect",reason="busy"}`, before+1)
 	g.open()
-	s.wantRun(`return 1;`, `1`)
-	a.join("", "")
+	s.want(frameText, `"through"`)
+	a.joinUnless(503, "", "")
 }

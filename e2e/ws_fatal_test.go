@@ -11,7 +11,7 @@ import (
 func TestFatalErrorsThatAreDisplayed(t *testing.T) {
 	t.Parallel()
 	a := startPlay(t, "[php]\nini_overrides = [[\"display_errors\", \"1\"]]\n")
-	head, _ := a.curlUpgrade(events(`throw new Exception('the session store is down');`, ""), "--max-time", "2")
+	head, _ := a.curlUpgrade(events(`throw new Exception('the session store is down');`, ""))
 	if !strings.HasPrefix(head, "HTTP/1.1 500 ") {
 		t.Errorf("connect that broke: %s, want 500", firstOf(head, "\r\n"))
 	}

@@ -44,11 +44,31 @@ func (a *app) dialWire(target string, header ...string) *frames {
 	return w.accepted()
 }
 
+// dialWireUnless is dialWire for what a busy machine may refuse with a status: 503
+// when no worker came free in time, 504 when the script was over its limit.
+func (a *app) dialWireUnless(busy int, target string) *frames {
+	a.t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		w := a.connect()
+		w.send(upgradeText(target))
+		resp, err := http.ReadResponse(w.in, nil)
+		if err != nil {
+			a.t.Fatalf("no answer to the upgrade: %v", err)
+		}
+		if resp.StatusCode == http.StatusSwitchingProtocols {
+			return &frames{wire: w, resp: resp}
+		}
+		if resp.StatusCode != busy || time.Now().After(deadline) {
+			a.t.Fatalf("upgrade: %s", resp.Status)
+		}
+	}
+}
+
 // dialDeaf opens a WebSocket whose client has as little room as the kernel
 // allows for what it does not read.
 func (a *app) dialDeaf(target string) *frames {
 	a.t.Helper()
-	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+	d := net.Dialer{Timeout: patience, Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if e := c.Control(func(fd uintptr) {
 			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1)
 		}); e != nil {
@@ -61,9 +81,7 @@ func (a *app) dialDeaf(target string) *frames {
 		a.t.Fatal(err)
 	}
 	a.t.Cleanup(func() { _ = conn.Close() }) // may be closed already
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		a.t.Fatal(err)
-	}
+	conn = &patientConn{Conn: conn}
 	w := &wire{t: a.t, Conn: conn, in: bufio.NewReaderSize(conn, 16)}
 	w.send(upgradeText(target))
 	return w.accepted()
@@ -218,7 +236,7 @@ func (f *frames) run(code string) string {
 // and body.
 func (a *app) curlUpgrade(target string, args ...string) (head, body string) {
 	a.t.Helper()
-	out, err := exec.Command("curl", append([]string{"-sS", "-i", "--max-time", "20", "--path-as-is", "--http1.1",
+	out, err := exec.Command("curl", append([]string{"-sS", "-i", "--max-time", maxTime, "--path-as-is", "--http1.1",
 		"-H", "Connection: Upgrade", "-H", "Upgrade: websocket",
 		"-H", "Sec-WebSocket-Version: 13", "-H", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 	}, append(args, a.URL+target)...)...).CombinedOutput()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -176,13 +177,11 @@ func TestKilledWorkerKeepsTheSocket(t *testing.T) {
 // message behind it never runs beside it.
 func TestMessageOverTheTimeLimit(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[server.timeouts]\nrequest = \"300ms\"\nrequest_grace = 0\n")
-	s := a.join("", "")
-	s.send(`trail(getmypid()); sleep(600);`)
-	s.send(`trail('the next message');`)
-	if code, _, n := s.recvClose(); code != 1011 || n != 0 {
-		t.Errorf("close %d after %d messages, want 1011 at once", code, n)
-	}
+	a := startPlay(t, "[server.timeouts]\nrequest = \"2s\"\nrequest_grace = 0\n")
+	f := a.joinUnless(504, "", "")
+	f.say(frameText, `trail(getmypid()); sleep(600);`)
+	f.say(frameText, `trail('the next message');`)
+	f.wantClose(1011, "")
 	notes := a.trail(2)
 	if len(notes) != 2 || notes[1] != `["1011","","timeout"]` {
 		t.Errorf("notes %q, want the process and the disconnect event only", notes)
@@ -198,7 +197,9 @@ func TestMessageOverTheTimeLimit(t *testing.T) {
 // The kill comes in whatever PHP does.
 func TestTimeLimitHoldsForEveryHandler(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[server.timeouts]\nrequest = \"300ms\"\n")
+	a := startPlay(t, "[server.timeouts]\nrequest = \"1s\"\n")
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	for what, code := range map[string]string{
 		"a loop":             `while (true);`,
 		"a sleep":            `sleep(600);`,
@@ -207,14 +208,16 @@ func TestTimeLimitHoldsForEveryHandler(t *testing.T) {
 		"an endless send":    `while (true) ephpm_ws_connection_send('nobody', 'x');`,
 		"its own limit":      `set_time_limit(0); ignore_user_abort(true); while (true);`,
 	} {
-		s := a.join("", "")
+		f := a.joinUnless(504, "", "")
 		if what == "a blocked signal" {
 			code = `if (function_exists('pcntl_sigprocmask')) { ` + code + ` } while (true);`
 		}
-		s.send(code)
-		if code, _, _ := s.recvClose(); code != 1011 {
-			t.Errorf("%s: close %d, want 1011", what, code)
-		}
+		f.say(frameText, code)
+		wg.Go(func() {
+			if op, payload, err := f.tryNext(); err != nil || op != frameClose || payload != closePayload(1011, "") {
+				t.Errorf("%s: frame %#x %q, %v; want close 1011", what, op, payload, err)
+			}
+		})
 	}
 }
 

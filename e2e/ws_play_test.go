@@ -51,6 +51,34 @@ func (p *play) join(connect, disconnect string) *socket {
 	return p.dial(events(connect, disconnect), nil)
 }
 
+// joinUnless is join, as dialWireUnless dials.
+func (p *play) joinUnless(busy int, connect, disconnect string) *frames {
+	p.t.Helper()
+	return p.dialWireUnless(busy, events(connect, disconnect))
+}
+
+// holdSocket opens a socket whose handler runs code, with %s for the path of the
+// gate that it has reached. Where events may not wait for long, a busy machine may
+// refuse some before; so many were closed with 1013.
+func (p *play) holdSocket(code string) (f *frames, g *gate, refused int) {
+	p.t.Helper()
+	busy := func() int {
+		n, err := p.metric(`ephpm_ws_event_failures_total{event="message",reason="busy"}`)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return int(n)
+	}
+	for refused := busy(); ; refused++ {
+		f, g := p.joinUnless(503, "", ""), newGate(p.t)
+		f.say(frameText, fmt.Sprintf(code, g.path))
+		if g.reached(func() bool { return busy() > refused }) {
+			return f, g, refused
+		}
+		f.wantClose(1013, "")
+	}
+}
+
 // page runs PHP code in a page and returns its result as JSON.
 func (p *play) page(code string) string {
 	p.t.Helper()

@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"bufio"
-	"crypto/tls"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // A protocolCase is what a client sends to an echo server and what it must get.
@@ -58,15 +55,7 @@ func (a *app) on(t testing.TB) *app {
 // dialTLS opens a WebSocket over TLS.
 func (a *app) dialTLS(t testing.TB, ca *authority, target string, header ...string) *frames {
 	t.Helper()
-	conn, err := tls.Dial("tcp", a.Addr, &tls.Config{RootCAs: ca.Pool, ServerName: "a.test", NextProtos: []string{"http/1.1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() }) // may be closed already
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	w := &wire{t: t, Conn: conn, in: bufio.NewReader(conn)}
+	w := a.on(t).connectTLS(ca)
 	w.send(upgradeText(target, header...))
 	return w.accepted()
 }

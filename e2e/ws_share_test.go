@@ -42,21 +42,19 @@ func TestMessageThatCannotRunInTime(t *testing.T) {
 		t.Run(fmt.Sprint("backlog ", backlog), func(t *testing.T) {
 			t.Parallel()
 			a := startPlay(t, fmt.Sprintf("[php]\nworkers = 1\nworker_backlog = %d\nworker_backlog_wait = \"200ms\"\n", backlog))
-			busy, g := a.dialWire("/"), newGate(t)
 			var waiting []*frames
 			for range 5 {
-				waiting = append(waiting, a.dialWire("/"))
+				waiting = append(waiting, a.dialWireUnless(503, "/"))
 			}
-			busy.say(frameText, `file_get_contents('`+g.path+`'); return 'not disturbed';`)
-			g.wait()
+			busy, g, refused := a.holdSocket(`file_get_contents('%s'); return 'not disturbed';`)
 			for _, f := range waiting {
 				f.say(frameText, `trail('ran');`)
 			}
 			for _, f := range waiting {
 				f.wantClose(1013, "")
 			}
-			a.waitMetric(`ephpm_ws_event_failures_total{event="message",reason="busy"}`, 5)
-			a.waitMetric(`ephpm_ws_close_codes_total{code="1013"}`, 5)
+			a.waitMetric(`ephpm_ws_event_failures_total{event="message",reason="busy"}`, float64(5+refused))
+			a.waitMetric(`ephpm_ws_close_codes_total{code="1013"}`, float64(5+refused))
 			a.waitLog(`level=WARN msg="event failed" site=default event=message connection=[0-9a-f]{32} reason=busy`)
 			g.open()
 			busy.want(frameText, `"not disturbed"`)
@@ -68,23 +66,21 @@ func TestMessageThatCannotRunInTime(t *testing.T) {
 func TestDisconnectWaitsForAWorker(t *testing.T) {
 	t.Parallel()
 	a := startPlay(t, "[php]\nworkers = 1\nworker_backlog = 1\nworker_backlog_wait = \"100ms\"\n")
-	busy, g := a.dialWire("/"), newGate(t)
 	var leave []*frames
 	for range 5 {
-		leave = append(leave, a.dialWire("/"))
+		leave = append(leave, a.joinUnless(503, "", ""))
 	}
-	refused := a.dialWire(events("", "return 'refused';"))
-	busy.say(frameText, `file_get_contents('`+g.path+`');`)
-	g.wait()
+	late := a.joinUnless(503, "", "return 'late';")
+	_, g, refused := a.holdSocket(`file_get_contents('%s');`)
 	for _, f := range leave {
 		_ = f.Close()
 	}
 	a.waitMetric("ephpm_ws_connections_active", 2)
-	refused.say(frameText, `return 0;`) // by its end the wait limit has passed
-	refused.wantClose(1013, "")
+	late.say(frameText, `return 0;`) // by its end the wait limit has passed
+	late.wantClose(1013, "")
 	g.open()
 	gone := 0
-	for _, note := range a.trail(6) {
+	for _, note := range a.trail(6 + refused) {
 		if note == `["1006","","gone"]` {
 			gone++
 		}

@@ -57,14 +57,16 @@ func TestAClassIsNotStarvedByTheOther(t *testing.T) {
 
 func TestBacklogIsBoundedInNumberAndTime(t *testing.T) {
 	p := testPool(t, func(o *Options) {
-		o.MinWorkers, o.MaxWorkers, o.Backlog, o.BacklogWait = 1, 1, 2, 50*time.Millisecond
+		o.MinWorkers, o.MaxWorkers, o.Backlog = 1, 1, 2
 	})
 	release := block(t, p, Page, 1)
 	waitFor(t, "a busy worker", func() bool { return p.Stats().Busy == 1 })
 	var wg sync.WaitGroup
 	for range 5 { // two wait too long, three find it full
 		wg.Go(func() {
-			if _, err := p.Serve(t.Context(), httptest.NewRecorder(), script(t, ``)); !errors.Is(err, ErrBusy) {
+			r := script(t, ``)
+			r.Wait = 50 * time.Millisecond
+			if _, err := p.Serve(t.Context(), httptest.NewRecorder(), r); !errors.Is(err, ErrBusy) {
 				t.Errorf("Serve returned %v, want ErrBusy", err)
 			}
 		})

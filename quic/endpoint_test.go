@@ -23,7 +23,7 @@ import (
 )
 
 // patience limits what should happen at once.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // serverTLS has a certificate that nobody signed.
 var serverTLS = sync.OnceValue(func() *tls.Config {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -144,7 +146,7 @@ func contents(t *testing.T, name string) string {
 func waitUntil(t *testing.T, there func() bool) {
 	t.Helper()
 	for start := time.Now(); !there(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > 20*time.Second {
+		if time.Since(start) > patience {
 			t.Fatal("it never comes")
 		}
 	}
@@ -163,10 +165,13 @@ func TestNothingIsLostInANormalStop(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	text := end()
+	lines := map[string]int{}
+	for _, field := range strings.Fields(end()) {
+		lines[field]++
+	}
 	for i := range 8 {
 		for j := range 1000 {
-			if n := strings.Count(text, fmt.Sprintf(" /%d/%d HTTP", i, j)); n != 1 {
+			if n := lines[fmt.Sprintf("/%d/%d", i, j)]; n != 1 {
 				t.Fatalf("/%d/%d is there %d times", i, j, n)
 			}
 		}
@@ -243,18 +248,16 @@ func TestWhatNetHTTPRefusesIsLogged(t *testing.T) {
 		"GET /a.txt HTTP/1.1\r\nHost: x\r\nExpect: everything\r\nContent-Length: 1\r\n\r\n": 417,
 	} {
 		c := dial(t, addr)
-		if _, err := io.WriteString(c, request); err != nil {
-			t.Fatal(err)
-		}
+		_, _ = io.WriteString(c, request) // the server may answer, and close, before it has read all
 		r, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil || r.StatusCode != want {
 			t.Errorf("%.40q: %v, %v, want %d", request, r, err, want)
 		}
 		_ = c.(*net.TCPConn).CloseWrite()
-		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.Copy(io.Discard, c); err != nil {
+		if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("%.40q: %v, want the connection closed", request, err)
 		}
 	}

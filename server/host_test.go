@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"ephpm/phpbridge"
 	"ephpm/registry"
@@ -160,7 +159,7 @@ func TestSlowMemberIsShedAndHealthyOnesAreNot(t *testing.T) {
 			e.host.s.members.Subscribe(e.id, "lobby")
 		}
 		return nil
-	}, func(o *socketOptions) { o.conn = ws.DefaultOptions(); o.conn.WriteTimeout = time.Second })
+	}, func(o *socketOptions) { o.conn = ws.DefaultOptions(); o.conn.WriteTimeout = patience })
 	if r := b.raw(); r.StatusCode != 101 { // never reads
 		t.Fatalf("status %d", r.StatusCode)
 	}

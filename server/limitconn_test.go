@@ -80,6 +80,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		if last = enterFrom(t, a, "203.0.113.2:1"); last == nil || last.refused == nil {
 			t.Fatal("not to be answered with 503")
 		}
+		last.refused.Stop() // its time is not over, however long this takes
 	}
 	if enterFrom(t, a, "203.0.113.2:1") != nil {
 		t.Error("one more is to be answered, want it reset")
@@ -98,9 +99,13 @@ func TestTheOldestThatAskedForNothingMakesRoom(t *testing.T) {
 	}
 	a.track(busy, http.StateActive)
 	a.track(busy, http.StateIdle)
-	if c := enterFrom(t, a, "203.0.113.2:1"); c.refused != nil {
+	young := enterFrom(t, a, "203.0.113.2:1")
+	if young.refused != nil {
 		t.Fatal("refused although another could make room")
 	}
+	a.mu.Lock()
+	young.opened = young.opened.Add(time.Hour) // however long this takes
+	a.mu.Unlock()
 	if _, err := older.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the oldest is still open: %v", err)
 	}
@@ -115,6 +120,21 @@ func TestTheOldestThatAskedForNothingMakesRoom(t *testing.T) {
 	}
 	if n := a.count(); n != 3 {
 		t.Errorf("%d connections, want 3", n)
+	}
+}
+
+// A connection in advance would hold up http.Server.Shutdown for seconds.
+func TestAStopClosesWhatAskedForNothing(t *testing.T) {
+	a := newConns(10, 0)
+	fresh, idle := enterFrom(t, a, "203.0.113.1:1"), enterFrom(t, a, "203.0.113.1:2")
+	a.track(idle, http.StateActive)
+	a.track(idle, http.StateIdle)
+	a.closeFresh()
+	if _, err := fresh.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("one that asked for nothing is still open: %v", err)
+	}
+	if _, err := idle.Write([]byte("x")); err != nil {
+		t.Errorf("one that is net/http's to close was closed: %v", err)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestBucketsRefill(t *testing.T) {
 }
 
 func TestOneCustomerOfIPv6IsOneClient(t *testing.T) {
-	b := newBuckets(1, 1)
+	b := newBuckets(0.001, 1)
 	if b.take(netip.MustParseAddr("2001:db8:1:2::1")) != 0 {
 		t.Fatal("the first request is refused")
 	}

@@ -18,6 +18,10 @@ import (
 	"ephpm/phpbridge"
 )
 
+// patience limits every wait for something that should happen at once. It is
+// generous because the machine may be busy; a passing test never uses it up.
+const patience = time.Minute
+
 // start serves on a free port until the returned function is called, which
 // returns what serve returned.
 func start(t *testing.T, s *Server) (addr net.Addr, stop func() error) {
@@ -34,7 +38,7 @@ func start(t *testing.T, s *Server) (addr net.Addr, stop func() error) {
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("the server does not stop")
 			return nil
 		}
@@ -66,14 +70,10 @@ func TestStopFinishesWhatRunsAndClosesWhatIsIdle(t *testing.T) {
 
 	stopped := make(chan error)
 	go func() { stopped <- stop() }()
-	start := time.Now()
 	for name, in := range map[string]io.Reader{"a silent": silent, "an idle": idleIn} {
 		if _, err := in.Read(make([]byte, 1)); err == nil {
 			t.Errorf("%s connection was not closed", name)
 		}
-	}
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("closing idle connections took %v", took)
 	}
 	if c, err := net.Dial("tcp", addr.String()); err == nil {
 		_ = c.Close()

@@ -80,7 +80,7 @@ func openOn(t *testing.T, loop *Loop, o Options, setup func(*Conn), h func(*Conn
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tcp.Close() })
-	_ = tcp.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = tcp.SetDeadline(time.Now().Add(time.Minute))
 	cl := &client{t: t, Conn: tcp, r: bufio.NewReader(tcp)}
 	cl.write([]byte(handshake))
 	cl.expect101()

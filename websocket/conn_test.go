@@ -317,7 +317,7 @@ func TestIdleConnectionKeepsNothing(t *testing.T) {
 		cl.want(opText, "x")
 	}
 	c.loop.handlers.Wait()
-	for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) { // they take a moment to go
 			t.Fatalf("%d goroutines after messages, %d before", runtime.NumGoroutine(), before)
 		}

@@ -42,7 +42,7 @@ func testTLS(t *testing.T, park bool) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	cl := &client{t: t, Conn: conn, r: bufio.NewReader(conn)}
 	long := strings.Repeat("x", 50000)
 	cl.write([]byte(handshake + string(text("early")) + string(text(long))))

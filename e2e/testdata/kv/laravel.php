@@ -15,8 +15,8 @@ $out['many'] = [$cache->putMany(['c' => 1, 'd' => 'two'], 100), $cache->many(['c
 $out['count'] = [$cache->increment('n'), $cache->increment('n', 5), $cache->decrement('n')];
 $out['forever'] = [$cache->forever('f', 'v'), $cache->get('f'), $cache->pull('f'), $cache->forget('b'), $cache->get('b')];
 $out['remember'] = [$cache->remember('r', 100, fn () => 'made'), $cache->remember('r', 100, fn () => 'again')];
-$lock = $store->lock('l', 10);
-$other = $store->lock('l', 10);
+$lock = $store->lock('l', 1000);
+$other = $store->lock('l', 1000);
 $out['lock'] = [$lock->get(), $other->get(), $other->release(), $lock->release(), $other->get(), $store->restoreLock('l', $other->owner())->release()];
 $limiter = new Illuminate\Cache\RateLimiter($cache);
 $out['limiter'] = [$limiter->hit('k', 60), $limiter->hit('k', 60), $limiter->tooManyAttempts('k', 2), $limiter->remaining('k', 5), $limiter->availableIn('k') > 0];
