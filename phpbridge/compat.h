@@ -32,11 +32,27 @@
 #define EPHPM_PHP_NAME "php" EPHPM_TEXT(PHP_MAJOR_VERSION) "." EPHPM_TEXT(PHP_MINOR_VERSION)
 #define EPHPM_LIBPHP "lib" EPHPM_PHP_NAME ".so"
 
-/* After a fork PHP 8.3 and later re-arm their own per-process timers. */
-#if PHP_VERSION_ID >= 80300
+/* After a fork PHP 8.5 takes care of its allocator and timers. */
+#if PHP_VERSION_ID >= 80500
 #define ephpm_compat_child_init() php_child_init()
 #else
 #define ephpm_compat_child_init() ((void)0)
+#endif
+
+/* The nearest integer that a zend_long holds. PHP 8.5 names the string that the
+ * number came from, if any. */
+#if PHP_VERSION_ID >= 80500
+#define ephpm_compat_dval_to_lval_cap(d) zend_dval_to_lval_cap(d, NULL)
+#else
+#define ephpm_compat_dval_to_lval_cap(d) zend_dval_to_lval_cap(d)
+#endif
+
+/* How many letters and digits follow php in the name of a temporary file: those
+ * of mkstemp, and since PHP 8.4 thirteen of PHP's own before them. */
+#if PHP_VERSION_ID >= 80400
+#define EPHPM_COMPAT_TEMPORARY_LETTERS (13 + 6)
+#else
+#define EPHPM_COMPAT_TEMPORARY_LETTERS 6
 #endif
 
 #endif

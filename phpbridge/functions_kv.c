@@ -346,8 +346,8 @@ static ZEND_FUNCTION(ephpm_kv_lock)
 		Z_PARAM_DOUBLE(wait)
 	ZEND_PARSE_PARAMETERS_END();
 	ephpm_call_string(&call, key);
-	ephpm_call_int(&call, zend_dval_to_lval_cap(ttl * 1000));
-	ephpm_call_int(&call, zend_dval_to_lval_cap(wait * 1000));
+	ephpm_call_int(&call, ephpm_compat_dval_to_lval_cap(ttl * 1000));
+	ephpm_call_int(&call, ephpm_compat_dval_to_lval_cap(wait * 1000));
 	ephpm_call_run(&call, EPHPM_CALL_KV_LOCK, return_value);
 }
 

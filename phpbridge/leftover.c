@@ -11,10 +11,10 @@
 
 #include "compat.h"
 
-/* PHP names them php and six letters or digits, as mkstemp does. */
+/* PHP names them php and a fixed number of letters or digits. */
 static bool is_temporary_name(const char *name)
 {
-	if (strncmp(name, "php", 3) != 0 || strlen(name) != 9) {
+	if (strncmp(name, "php", 3) != 0 || strlen(name) != 3 + EPHPM_COMPAT_TEMPORARY_LETTERS) {
 		return false;
 	}
 	for (name += 3; *name; name++) {

@@ -86,7 +86,11 @@ func TestAKilledScriptLeavesNoTemporaryFiles(t *testing.T) {
 func TestAKilledScriptKeepsItsFiles(t *testing.T) {
 	dir := temporary(t)
 	p := testPool(t, nil)
-	kept := []string{"phplongername", "php12345x", "other1", "phpPUBLC", "sub/phpABCDEF"}
+	kept := []string{
+		"phplongername", "php12345x", "other1",
+		"phpPUBLC", "sub/phpABCDEF", // as long as PHP's names
+		"php0123456789abcPUBLIC", "sub/php0123456789abcABCDEF", // since PHP 8.4
+	}
 	code := `mkdir("` + dir + `/sub"); $open = []; `
 	for _, name := range kept {
 		code += fmt.Sprintf(`$open[] = fopen("%s/%s", "x"); `, dir, name)

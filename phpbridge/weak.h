@@ -60,6 +60,7 @@
 #pragma weak sapi_send_headers
 #pragma weak sapi_shutdown
 #pragma weak sapi_startup
+#pragma weak smart_str_erealloc
 #pragma weak smart_str_ferealloc
 #pragma weak smart_str_frealloc
 #pragma weak smart_str_realloc
