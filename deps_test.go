@@ -37,7 +37,7 @@ var rows = map[string]row{
 	// Not in server: it is initialized before net/http, so it imports next to nothing.
 	"http2connect": {},
 	"server": {
-		ours: []string{"http2connect", "websocket", "registry", "phpbridge", "kv", "quic"},
+		ours: []string{"http2connect", "websocket", "eventstream", "registry", "phpbridge", "kv", "quic"},
 		modules: []string{
 			"github.com/prometheus/client_golang", "github.com/quic-go/quic-go",
 			"github.com/caddyserver/certmagic", "go.uber.org/zap", // ACME, and what it logs by
@@ -59,7 +59,10 @@ var rows = map[string]row{
 		modules: []string{"github.com/quic-go/quic-go", "golang.org/x/net", "golang.org/x/sys"}, // x/net: the batches of its ReadBatch
 		std:     []string{"net"},
 	},
-	"registry": {},
+	// What a socket would be, over plain requests: nothing of RFC 6455, so not in
+	// websocket, and nothing of HTTP, which is server's.
+	"eventstream": {},
+	"registry":    {},
 	"phpbridge": {
 		modules: []string{"golang.org/x/sys"},    // memfd, futex, eventfd, pidfd
 		std:     []string{"C", "os/exec", "net"}, // net also for the control socket

@@ -82,8 +82,7 @@ func (s *sockets) admit(c *socket, p *peer) *refusal {
 		return no
 	}
 	s.calm.move()
-	s.metrics.admitted.Inc()
-	s.metrics.active.Add(1)
+	s.metrics.admit(c.transport)
 	return nil
 }
 
@@ -113,7 +112,7 @@ func (s *sockets) leave(c *socket) {
 	s.clients.leave(c.client)
 	s.calm.move()
 	s.open.Add(-1)
-	s.metrics.active.Add(-1)
+	s.metrics.left(c.transport)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.live, c.conn)
@@ -134,32 +133,33 @@ func (s *sockets) drainLocked() {
 }
 
 // refuse answers and counts a client that PHP does not see.
-func (s *sockets) refuse(w *response, r *http.Request, no *refusal) {
-	if no.status == http.StatusBadRequest {
+func (s *sockets) refuse(w *response, r *http.Request, t transport, no *refusal) {
+	if no.status == http.StatusBadRequest && t == overSocket {
 		w.Header().Set("Sec-WebSocket-Version", "13")
 	}
 	if r.ContentLength != 0 && hasConnection(r) {
 		w.Header().Set("Connection", "close") // or net/http reads on before it answers
 	}
-	s.metrics.handshake.WithLabelValues(no.reason).Inc()
-	if no.full != "" {
-		s.metrics.full.WithLabelValues(no.full).Inc()
-	}
-	s.answer(w, r, no.status, no.text, no.err)
+	s.metrics.refused(t, no)
+	s.answer(w, r, t, no.status, no.text, no.err)
 }
 
-// answer refuses an upgrade in the name of the server: with one line to the
+// answer refuses a client in the name of the server: with one line to the
 // client and one to the log. err may be nil.
-func (s *sockets) answer(w *response, r *http.Request, status int, text string, err error) {
-	s.logRefusal(r, status, text, err)
+func (s *sockets) answer(w *response, r *http.Request, t transport, status int, text string, err error) {
+	s.logRefusal(r, t, status, text, err)
 	w.failAs(status, text)
 }
 
 // logRefusal writes the one line that every refusal has, whoever decided it.
-func (s *sockets) logRefusal(r *http.Request, status int, reason string, err error) {
+func (s *sockets) logRefusal(r *http.Request, t transport, status int, reason string, err error) {
 	attrs := []any{"site", s.site, "addr", peerOf(r).addr, "status", status, "reason", reason}
 	if err != nil {
 		attrs = append(attrs, "err", err)
 	}
-	s.log.Info("upgrade refused", attrs...)
+	what := "upgrade refused"
+	if t != overSocket {
+		what = "event stream refused"
+	}
+	s.log.Info(what, attrs...)
 }

@@ -231,6 +231,18 @@ type WebSocketConfig struct {
 	// all sockets together, in bytes, up to 64 KiB each; a socket for which there
 	// is no room gets SocketsNoContext. Zero means that none has room.
 	CompressionMemory Size `toml:"compression_memory"`
+	// SSE opens connections without a socket to clients whose network breaks sockets:
+	// as the events of a response, or by polls.
+	SSE bool `toml:"sse"`
+	// SSEHistory is how many broadcasts each channel that an event stream joins
+	// remembers at least, 0 to 100, for clients that come back with a Last-Event-ID.
+	// HistoryMemory bounds it too. Zero means that what they missed is lost.
+	SSEHistory int `toml:"sse_history"`
+	// PollWait is how long a poll waits for a frame. It must be more than 0.
+	PollWait Duration `toml:"poll_wait_secs"`
+	// PollIdle is how long after a poll the next must come; without it the client has
+	// gone. It must be more than 0.
+	PollIdle Duration `toml:"poll_idle_secs"`
 }
 
 // SameOrigin, in WebSocketConfig.AllowedOrigins, stands for the site's own
@@ -361,6 +373,10 @@ func DefaultConfig() Config {
 				Compression:          SocketsPlain,
 				CompressionThreshold: 256,
 				CompressionMemory:    64 << 20,
+
+				SSEHistory: 50,
+				PollWait:   Duration(25 * time.Second),
+				PollIdle:   Duration(30 * time.Second),
 			},
 		},
 		KV: defaultKV(),

@@ -26,6 +26,8 @@ type SiteWebSocketConfig struct {
 	AllowedOrigins []string `toml:"allowed_origins"`
 	// Compression is that of [server.websocket].
 	Compression *string `toml:"compression"`
+	// SSE is that of [server.websocket].
+	SSE *bool `toml:"sse"`
 }
 
 // of returns the keys of [server.websocket] as the site has them.
@@ -39,6 +41,7 @@ func (s SiteWebSocketConfig) of(c WebSocketConfig) WebSocketConfig {
 	override(&c.Subprotocols, s.Subprotocols)
 	override(&c.AllowedOrigins, s.AllowedOrigins)
 	replace(&c.Compression, s.Compression)
+	replace(&c.SSE, s.SSE)
 	return c
 }
 

@@ -16,12 +16,15 @@ func (s *sockets) enter(w *response, r *http.Request, c *socket, vars phpbridge.
 	if wait := s.rate.take(); wait > 0 {
 		s.http.siteRateLimited()
 		w.Header().Set("Retry-After", retryAfter(wait))
-		s.refuse(w, r, &refusal{status: http.StatusTooManyRequests, reason: refusedRate, text: http.StatusText(http.StatusTooManyRequests)})
+		s.refuse(w, r, c.transport, &refusal{status: http.StatusTooManyRequests, reason: refusedRate, text: http.StatusText(http.StatusTooManyRequests)})
 		return nil, false
 	}
 	if no := s.admit(c, peerOf(r)); no != nil {
-		s.refuse(w, r, no)
+		s.refuse(w, r, c.transport, no)
 		return nil, false
+	}
+	if c.transport != overSocket {
+		vars = append(phpbridge.Vars(nil), vars...).Add("WS_TRANSPORT", c.transport.String())
 	}
 	connect, replayed := eventVars(vars, c.id.String(), sameOrigin(r))
 	c.vars = replayed
@@ -46,19 +49,19 @@ func (s *sockets) connect(w *response, r *http.Request, c *socket, e event) (htt
 	fatal, err := s.dispatch(r.Context(), c, e, v)
 	switch {
 	case err != nil:
-		s.failConnect(w, r, err)
+		s.failConnect(w, r, c.transport, err)
 	case fatal && v.accepted():
 		// With display_errors PHP prints the error with status 200.
-		s.answer(w, r, http.StatusInternalServerError, "Internal Server Error", nil)
+		s.answer(w, r, c.transport, http.StatusInternalServerError, "Internal Server Error", nil)
 	case !v.accepted():
-		s.logRefusal(r, v.status, "refused by connect", nil)
+		s.logRefusal(r, c.transport, v.status, "refused by connect", nil)
 	case r.Context().Err() != nil:
 		w.cut = true // nobody is there
 		return nil, false
 	default:
 		return v.header, true
 	}
-	s.metrics.connectNo.Inc()
+	s.metrics.notAccepted(c.transport)
 	return nil, false
 }
 
@@ -73,7 +76,7 @@ func (s *sockets) accept(w *response, r *http.Request, c *socket, conn *websocke
 
 // failConnect answers a client whose connect event did not run to its end. What
 // has begun is cut.
-func (s *sockets) failConnect(w *response, r *http.Request, err error) {
+func (s *sockets) failConnect(w *response, r *http.Request, t transport, err error) {
 	if w.begun() || r.Context().Err() != nil {
 		w.cut = true
 		return
@@ -85,7 +88,7 @@ func (s *sockets) failConnect(w *response, r *http.Request, err error) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	s.answer(w, r, status, http.StatusText(status), err)
+	s.answer(w, r, t, status, http.StatusText(status), err)
 }
 
 // travel copies the headers of an accepting connect to the 101. What describes

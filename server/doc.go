@@ -59,6 +59,12 @@
 // a broadcast does so in batches. What the kernel does not take waits in the queue,
 // while scripts run. A channel may remember what was sent to it (history.go).
 //
+// Where networks break sockets, a connection is an event stream (sse.go): its frames
+// are the events of one response, or the answers to polls (ssepoll.go), by package
+// eventstream, and messages come by requests of their own (ssesend.go). To the
+// registry both are sinks (sink.go), and events are the same. A client that lost its
+// event stream gets from the histories what it missed (resume.go).
+//
 // # Keys and values
 //
 // Each site has a store (kv.go), which outlives its workers and, by snapshots, the
@@ -107,8 +113,12 @@
 //	endpoint     an address that the server listens on
 //	gate         accepts the connections of an endpoint
 //	place        what a connection takes of the limits; a socket keeps it as a seat
-//	connection   one WebSocket, as PHP knows it
+//	connection   one WebSocket, or event stream, as PHP knows it
 //	socket       the same, as the server has it
+//	event stream a connection without a socket
+//	poll         a request for the frames of an event stream that has no response
+//	transport    which of these it is
+//	key          of an event stream: proves who opened it (in the store: a name)
 //	park         keep a socket as a bare descriptor while nothing comes
 //	poller       reads the parked sockets
 //	batch        a broadcast on its way to many sockets

@@ -111,6 +111,19 @@ func failure(ctx context.Context, err error) string {
 // message runs the message event. It never fails: what it cannot run closes the
 // socket, and a script that breaks costs only its event.
 func (s *sockets) message(ctx context.Context, c *socket, m websocket.Message) error {
+	err := s.runMessage(ctx, c, m)
+	switch {
+	case errors.Is(err, phpbridge.ErrTimeout):
+		c.conn.Close(websocket.CodeInternal, "", websocket.CauseTimeout)
+	case errors.Is(err, phpbridge.ErrBusy):
+		c.conn.Close(websocket.CodeTryAgain, "", websocket.CauseServer)
+	case errors.Is(err, phpbridge.ErrClosed):
+		c.conn.Close(websocket.CodeGoingAway, "", websocket.CauseShutdown)
+	}
+	return nil
+}
+
+func (s *sockets) runMessage(ctx context.Context, c *socket, m websocket.Message) error {
 	opcode, contentType := "text", "text/plain; charset=utf-8"
 	if m.Binary {
 		opcode, contentType = "binary", "application/octet-stream"
@@ -120,16 +133,10 @@ func (s *sockets) message(ctx context.Context, c *socket, m websocket.Message) e
 	vars = vars.Add("CONTENT_TYPE", contentType)
 
 	err := s.dispatchSilently(ctx, c, event{eventMessage, vars, m.Data})
-	switch {
-	case errors.Is(err, phpbridge.ErrTimeout):
+	if errors.Is(err, phpbridge.ErrTimeout) {
 		s.metrics.eventTimeouts.Inc()
-		c.conn.Close(websocket.CodeInternal, "", websocket.CauseTimeout)
-	case errors.Is(err, phpbridge.ErrBusy):
-		c.conn.Close(websocket.CodeTryAgain, "", websocket.CauseServer)
-	case errors.Is(err, phpbridge.ErrClosed):
-		c.conn.Close(websocket.CodeGoingAway, "", websocket.CauseShutdown)
 	}
-	return nil
+	return err
 }
 
 // disconnect runs the disconnect event. The client is gone, so ctx is the
@@ -143,6 +150,9 @@ func (s *sockets) disconnect(ctx context.Context, c *socket, closed websocket.Cl
 	_ = s.dispatchSilently(ctx, c, event{eventDisconnect, vars, nil}) // counted and logged, and there is nobody to tell
 }
 
+// errFatal is that of an event whose script has failed. It was counted and logged.
+var errFatal = errors.New("fatal error, or a status of 500 and above")
+
 // dispatchSilently runs an event whose output nobody gets.
 func (s *sockets) dispatchSilently(ctx context.Context, c *socket, e event) error {
 	w := &silence{header: http.Header{}}
@@ -152,6 +162,7 @@ func (s *sockets) dispatchSilently(ctx context.Context, c *socket, e event) erro
 	}
 	if fatal || w.status >= http.StatusInternalServerError {
 		s.failed(ctx, c, e.name, failedFatal, slog.Int("status", w.status))
+		return errFatal
 	}
 	return nil
 }

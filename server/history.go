@@ -20,8 +20,13 @@ const (
 // from any goroutine.
 type histories struct {
 	most int64 // bytes of all
+	// ordered is held besides history.line by whoever has that for himself, for event
+	// streams: what one of them gets of several channels comes in the order of the
+	// sequence numbers. Nil without them.
+	ordered *sync.Mutex
 
 	mu    sync.Mutex // guards the following and all histories
+	seq   uint64     // of the last message that was added; counted from 2
 	bytes int64
 	of    map[string]*history // those that remember or have users
 	used  list.List           // of *history that remember, most recently used first
@@ -37,6 +42,7 @@ type history struct {
 	line sync.RWMutex
 
 	// Guarded by histories.mu.
+	from     uint64 // all messages after this sequence number are remembered
 	channel  string
 	users    int
 	depth    int // so many messages are remembered; 0 until somebody asks
@@ -48,10 +54,11 @@ type history struct {
 type remembered struct {
 	payload []byte // nobody changes it
 	binary  bool
+	seq     uint64 // among all of the site; set by add
 }
 
 func newHistories(most int64) *histories {
-	return &histories{most: most, of: map[string]*history{}}
+	return &histories{most: most, seq: 1, of: map[string]*history{}}
 }
 
 // A turn is at a channel, from joining or broadcasting to end.
@@ -72,15 +79,21 @@ func (a *histories) broadcasting(channel string) turn {
 		}
 		p.line.RUnlock() // somebody asked meanwhile
 	}
-	p.line.Lock()
-	return turn{p, a, false}
+	return a.alone(p)
 }
 
 // joining begins a subscription to a channel that remembers at least depth messages
 // from now on.
 func (a *histories) joining(channel string, depth int) turn {
 	p, _ := a.use(channel, depth)
+	return a.alone(p)
+}
+
+func (a *histories) alone(p *history) turn {
 	p.line.Lock()
+	if a.ordered != nil {
+		a.ordered.Lock()
+	}
 	return turn{p, a, false}
 }
 
@@ -89,6 +102,9 @@ func (t turn) end() {
 	if t.shared {
 		t.line.RUnlock()
 	} else {
+		if t.all.ordered != nil {
+			t.all.ordered.Unlock()
+		}
 		t.line.Unlock()
 	}
 	t.all.mu.Lock()
@@ -124,27 +140,27 @@ func (a *histories) depth(p *history) int {
 
 // placeLocked counts a history among those that remember.
 func (a *histories) placeLocked(p *history) {
-	p.place = a.used.PushFront(p)
+	p.place, p.from = a.used.PushFront(p), a.seq
 	a.growLocked(p, int64(len(p.channel)+historyOverhead))
 }
 
 // remembers reports whether a broadcast is to be added.
 func (t turn) remembers() bool { return !t.shared }
 
-// add remembers a message.
-func (t turn) add(m remembered) {
+// add remembers a message, whose sequence number it returns.
+func (t turn) add(m remembered) (seq uint64) {
 	a, p := t.all, t.history
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	size := int64(len(m.payload) + historyOverhead)
-	if size > a.most {
-		return
-	}
 	if p.place == nil {
 		a.placeLocked(p) // it was forgotten a moment ago; what comes now is not
 	}
-	if p.place == nil {
-		return // there is no memory for any
+	a.seq++
+	m.seq = a.seq
+	size := int64(len(m.payload) + historyOverhead)
+	if p.place == nil || size > a.most { // there is no memory for any, or for this
+		p.from = m.seq
+		return m.seq
 	}
 	a.used.MoveToFront(p.place)
 	if len(p.messages) == p.depth {
@@ -152,11 +168,13 @@ func (t turn) add(m remembered) {
 	}
 	p.messages = append(p.messages, m)
 	a.growLocked(p, size)
+	return m.seq
 }
 
 // dropLocked forgets the oldest message of a history.
 func (a *histories) dropLocked(p *history) {
 	size := int64(len(p.messages[0].payload) + historyOverhead)
+	p.from = p.messages[0].seq
 	p.messages[0] = remembered{}
 	p.messages = p.messages[1:]
 	p.bytes -= size

@@ -207,7 +207,7 @@ func (h *host) broadcast(ctx context.Context, channel string, payload []byte, bi
 	batch := h.s.batch(m)
 	past := h.s.histories.broadcasting(channel)
 	if past.remembers() {
-		past.add(remembered{bytes.Clone(payload), binary})
+		m.seq = past.add(remembered{payload: bytes.Clone(payload), binary: binary})
 	}
 	queued, missed := h.s.members.Broadcast(channel, except, batch.add, nil)
 	batch.send()
@@ -252,26 +252,38 @@ func (h *host) subscribe(id registry.ID, channel string, options [][]byte) (bool
 	if err != nil {
 		return false, err
 	}
-	if o.history == 0 {
-		return h.s.members.Subscribe(id, channel), nil
-	}
 	conn, ok := h.s.members.Lookup(id)
 	if !ok || !registry.IsChannelName(channel) {
 		return false, nil
 	}
-	past := h.s.histories.joining(channel, o.history) // a broadcast comes either with the past or behind it
+	depth := h.s.depth(conn, o.history)
+	if depth == 0 {
+		return h.s.members.Subscribe(id, channel), nil
+	}
+	past := h.s.histories.joining(channel, depth) // a broadcast comes either with the past or behind it
 	defer past.end()
 	if !h.s.members.Subscribe(id, channel) {
 		return false, nil
 	}
-	for _, m := range past.last(min(o.history, h.s.conn.QueueFrames)) {
+	if !h.sendPast(conn, past, o.history) {
+		h.tooSlow(conn)
+		return false, nil
+	}
+	return true, nil
+}
+
+// sendPast sends a newcomer the last messages of a channel, or what it missed of it.
+func (h *host) sendPast(conn sink, past turn, n int) bool {
+	if e, ok := conn.(*eventStream); ok {
+		return e.replay(past, n)
+	}
+	for _, m := range past.last(min(n, h.s.conn.QueueFrames)) {
 		if !newPush(m.payload, m.binary).try(conn) {
-			h.tooSlow(conn)
-			return false, nil
+			return false
 		}
 		h.s.metrics.queued.Inc()
 	}
-	return true, nil
+	return true
 }
 
 func (h *host) close(id registry.ID, code int64, reason string) (bool, error) {

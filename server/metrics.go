@@ -24,13 +24,14 @@ const (
 	handlerPHP
 	handlerStatic
 	handlerWebSocket
+	handlerStream
 	handlerHealth
 	handlerMetrics
 	handlerACME
 	handlers
 )
 
-var handlerNames = [handlers]string{"error", "php", "static", "websocket", "health", "metrics", "acme"}
+var handlerNames = [handlers]string{"error", "php", "static", "websocket", "stream", "health", "metrics", "acme"}
 
 // Values of the label "stage" of ephpm_http_timeouts_total.
 const (
@@ -97,6 +98,7 @@ var expected = []struct {
 	{handlerError, methodNames[:], []int{400, 403, 404, 408, 413, 429, 431, 500, 503}},
 	{handlerStatic, []string{"GET", "HEAD"}, []int{200, 206, 301, 304, 404, 416}},
 	{handlerWebSocket, []string{"GET"}, []int{101, 400, 401, 403, 404, 429, 500, 503, 504}},
+	{handlerStream, []string{"GET", "POST"}, []int{200, 204, 400, 403, 404, 410, 413, 429, 500, 503}},
 	{handlerHealth, []string{"GET", "HEAD"}, []int{200, 503}},
 	{handlerMetrics, []string{"GET", "HEAD"}, []int{200}},
 }

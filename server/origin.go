@@ -14,7 +14,7 @@ import (
 func sameOrigin(r *http.Request) bool {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
-		return true
+		return !crossFetch(r)
 	}
 	u, err := url.Parse(origins[0])
 	if err != nil || len(origins) > 1 || u.Host == "" {
@@ -35,6 +35,14 @@ func sameOrigin(r *http.Request) bool {
 	return port == "" && p.serverPort != "" && same(name+":"+p.serverPort) // a proxy may leave it out of Host
 }
 
+// crossFetch reports whether a browser says that a page of another origin had it send
+// the request, as it does also without an Origin: for an image, say. It has the cookies
+// of the site nevertheless.
+func crossFetch(r *http.Request) bool {
+	from := r.Header["Sec-Fetch-Site"]
+	return len(from) > 0 && (from[0] == "cross-site" || from[0] == "same-site")
+}
+
 // allowed reports whether the configuration lets the page's origin in. An empty
 // list leaves it to the script.
 func allowed(r *http.Request, origins []string) bool {
@@ -43,7 +51,7 @@ func allowed(r *http.Request, origins []string) bool {
 	}
 	sent := r.Header["Origin"]
 	if len(sent) == 0 {
-		return true
+		return !crossFetch(r)
 	}
 	return len(sent) == 1 && slices.ContainsFunc(origins, func(o string) bool { return strings.EqualFold(o, sent[0]) })
 }

@@ -1,14 +1,16 @@
 package server
 
 import (
+	"bytes"
 	"context"
 
+	"ephpm/eventstream"
 	"ephpm/websocket"
 )
 
 // A sink takes the frames of one connection, whichever way they travel. All
 // methods may be called from any goroutine, and mean what those of a
-// *websocket.Conn do, which is one.
+// *websocket.Conn do, which is one; the other is an *eventStream.
 type sink interface {
 	Close(code int, reason string, cause websocket.Cause)
 	Kill(code int, reason string, cause websocket.Cause) bool
@@ -20,11 +22,22 @@ type sink interface {
 // A push is a payload on its way to connections, encoded once for all that it
 // travels to in the same way. It belongs to one goroutine.
 type push struct {
-	frame *websocket.Prepared
+	payload []byte // as long as the call of the script
+	binary  bool
+	frame   *websocket.Prepared
+	seq     uint64             // of a broadcast that is remembered; set before it is sent
+	event   *eventstream.Frame // made for the first that needs it
 }
 
 func newPush(payload []byte, binary bool) *push {
-	return &push{frame: websocket.Prepare(payload, binary)}
+	return &push{payload: payload, binary: binary, frame: websocket.Prepare(payload, binary)}
+}
+
+func (m *push) asEvent() *eventstream.Frame {
+	if m.event == nil {
+		m.event = eventstream.NewFrame(bytes.Clone(m.payload), m.binary, m.seq)
+	}
+	return m.event
 }
 
 // try sends without waiting: false means that the sink's queue is full, or that
@@ -33,6 +46,8 @@ func (m *push) try(s sink) bool {
 	switch s := s.(type) {
 	case *websocket.Conn:
 		return s.TrySend(m.frame)
+	case *eventStream:
+		return s.TrySend(m.asEvent())
 	}
 	return false
 }
@@ -42,6 +57,8 @@ func (m *push) wait(ctx context.Context, s sink) bool {
 	switch s := s.(type) {
 	case *websocket.Conn:
 		return s.SendWait(ctx, m.frame)
+	case *eventStream:
+		return s.SendWait(ctx, m.asEvent())
 	}
 	return false
 }

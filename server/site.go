@@ -137,6 +137,11 @@ func (s *site) answer(w *response, r *http.Request, v *visit, now time.Time) han
 	if s.sockets != nil && websocket.IsUpgrade(r) {
 		return s.upgrade(w, r, v, now)
 	}
+	if s.sockets != nil && s.sockets.streams != nil {
+		if by, ok := s.answerStream(w, r, v, now); ok {
+			return by
+		}
+	}
 	v.route = s.routes.find(v.tree, v.target, v.path, now)
 	if s.rules != nil && s.rules.applyRoute(s, w, r, v, now) {
 		return handlerError
@@ -215,6 +220,7 @@ func (s *site) openSockets(c Config, own SiteWebSocketConfig, shared sharedSocke
 		rate:           s.rate,
 		access:         s.access,
 		noSite:         s.name == noSite,
+		streams:        ws.streamOptions(),
 		subprotocols:   ws.Subprotocols,
 		allowedOrigins: ws.AllowedOrigins,
 		entrypoint: func() (string, bool) {
@@ -226,6 +232,7 @@ func (s *site) openSockets(c Config, own SiteWebSocketConfig, shared sharedSocke
 		},
 	})
 	if s.name == noSite {
+		s.sockets.streams = nil
 		s.host = &pageHost{thrower(textNoSite), s.kv}
 		return
 	}

@@ -60,6 +60,9 @@ type socketOptions struct {
 	// rate limits connect events, together with pages. Nil means no limit.
 	rate *bucket
 
+	// streams is what event streams are made of. Nil means that there are none.
+	streams *streamOptions
+
 	// noSite refuses every upgrade: the host name is no site's.
 	noSite bool
 
@@ -77,6 +80,7 @@ type sockets struct {
 	socketOptions
 	members *registry.Registry[sink]
 
+	streams   *eventStreams // nil when there are none
 	histories *histories    // of its channels
 	turns     chan struct{} // one for each event with the pool
 	ends      errands       // disconnect events
@@ -102,6 +106,7 @@ type socket struct {
 	site      *sockets
 	id        registry.ID
 	conn      sink
+	transport transport
 	script    string // pinned at the upgrade
 	requestID string
 	vars      phpbridge.Vars
@@ -125,6 +130,10 @@ func newSockets(o socketOptions) *sockets {
 		drained:       make(chan struct{}),
 		live:          map[sink]struct{}{},
 	}
+	if o.streams != nil {
+		s.streams = newEventStreams(o.streams, o.metrics)
+		s.histories.ordered = new(sync.Mutex)
+	}
 	s.life, s.cut = context.WithCancel(context.Background())
 	return s
 }
@@ -134,7 +143,7 @@ func newSockets(o socketOptions) *sockets {
 func (s *sockets) upgrade(w *response, r *http.Request, vars phpbridge.Vars, requestID string) {
 	script, body, no := s.checkUpgrade(w, r)
 	if no != nil {
-		s.refuse(w, r, no)
+		s.refuse(w, r, overSocket, no)
 		return
 	}
 	conn := s.loop.New(&s.conn)
@@ -160,7 +169,7 @@ func (s *sockets) established(r *http.Request, c *socket) {
 		e.id, e.site = c.requestID, s.site
 		c.entry = e.kept()
 	}
-	s.log.Debug("socket established", "site", s.site, "connection", c.id.String(), "addr", peerOf(r).addr)
+	s.log.Debug(c.transport.noun()+" established", "site", s.site, "connection", c.id.String(), "addr", peerOf(r).addr)
 }
 
 // Message runs the message event, for websocket.Conn.
@@ -193,12 +202,12 @@ func (c *socket) addr() string {
 func (c *socket) Closed(closed websocket.Closed) {
 	s := c.site
 	s.leave(c)
-	s.metrics.closed(closed)
+	s.metrics.closed(c.transport, closed)
 	if c.entry != nil {
 		c.entry.at, c.entry.socket = time.Now(), &closed
 		s.access.add(c.entry)
 	}
-	s.log.Debug("socket closed", "site", s.site, "connection", c.id.String(),
+	s.log.Debug(c.transport.noun()+" closed", "site", s.site, "connection", c.id.String(),
 		"code", closed.Code, "cause", string(closed.Cause), "duration", closed.Duration)
 	s.ends.do(func() {
 		defer s.done()

@@ -122,6 +122,16 @@ func (m *messagePace) admits(t *traffic) bool {
 	return true
 }
 
+// take admits a message that came just now, or says how long to wait. full is what it
+// remembers of the sender.
+func (m *messagePace) take(full *time.Duration) (wait time.Duration) {
+	if m == nil {
+		return 0
+	}
+	*full, wait = m.pace.take(*full, time.Since(m.start))
+	return wait
+}
+
 // handled is called when a message that was admitted has been handled.
 func (m *messagePace) handled(t *traffic) {
 	if m != nil {

@@ -245,6 +245,7 @@ func (k *checks) webSocket(s ServerConfig) {
 	k.subprotocols("server.websocket", ws.Subprotocols)
 	k.origins("server.websocket.allowed_origins", ws.AllowedOrigins)
 	k.socketCompression("server.websocket", ws.Compression)
+	k.eventStreams(ws)
 }
 
 func (k *checks) messageBurst(table string, n int) {

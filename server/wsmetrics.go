@@ -58,6 +58,8 @@ type socketMetrics struct {
 	overRate      prometheus.Counter
 	causes        *prometheus.CounterVec
 	codes         *prometheus.CounterVec
+
+	streams *streamMetrics
 }
 
 // newSocketMetrics registers the series with r. A nil r counts unseen.
@@ -103,6 +105,7 @@ func newSocketMetrics(r prometheus.Registerer) *socketMetrics {
 			m.eventFailures.WithLabelValues(event, reason)
 		}
 	}
+	m.streams = newStreamMetrics(r)
 	if r != nil {
 		m.register(r, counter("cross_site_denied_total", "Always 0: a site cannot name another site's connections."))
 	}
@@ -130,7 +133,50 @@ func (m *socketMetrics) register(r prometheus.Registerer, crossSite prometheus.C
 	)
 }
 
-func (m *socketMetrics) closed(c websocket.Closed) {
+// admit and left count a connection that comes and goes.
+func (m *socketMetrics) admit(t transport) {
+	if t != overSocket {
+		m.streams.admit(t)
+		return
+	}
+	m.admitted.Inc()
+	m.active.Add(1)
+}
+
+func (m *socketMetrics) left(t transport) {
+	if t != overSocket {
+		m.streams.active[t].Add(-1)
+		return
+	}
+	m.active.Add(-1)
+}
+
+// refused counts a client that PHP does not see.
+func (m *socketMetrics) refused(t transport, no *refusal) {
+	if t != overSocket {
+		m.streams.refused.WithLabelValues(no.reason).Inc()
+		return
+	}
+	m.handshake.WithLabelValues(no.reason).Inc()
+	if no.full != "" {
+		m.full.WithLabelValues(no.full).Inc()
+	}
+}
+
+// notAccepted counts a client whose connect event did not accept it.
+func (m *socketMetrics) notAccepted(t transport) {
+	if t != overSocket {
+		m.streams.refused.WithLabelValues(refusedConnect).Inc()
+		return
+	}
+	m.connectNo.Inc()
+}
+
+func (m *socketMetrics) closed(t transport, c websocket.Closed) {
+	if t != overSocket {
+		m.streams.closed.WithLabelValues(t.String(), string(c.Cause)).Inc()
+		return
+	}
 	m.causes.WithLabelValues(string(c.Cause)).Inc()
 	m.codes.WithLabelValues(closeCode(c.Code)).Inc()
 }
