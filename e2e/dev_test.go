@@ -41,6 +41,9 @@ func TestDevServesThisDirectory(t *testing.T) {
 	if resp, _ := a.get("/ephpm.toml"); resp.StatusCode != 200 {
 		t.Errorf("a file that is no configuration of this server: %s", resp.Status)
 	}
+	for _, line := range []string{`GET / 200`, `GET /broken\.php 200`, `GET /ephpm\.toml 200`} {
+		a.waitLog(`(?m)^\d\d:\d\d:\d\d ` + line + ` [0-9.]+(ms|s|µs)$`)
+	}
 	if status := a.Stop(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}

@@ -9,6 +9,7 @@ import (
 // accessFormats append the line of an entry, newline included. Whatever a client
 // sent, it is one line with as many fields as any other.
 var accessFormats = map[string]func(b []byte, e *entry) []byte{
+	AccessBrief:    appendBrief,
 	AccessCommon:   appendCommon,
 	AccessCombined: appendCombined,
 	AccessJSON:     appendJSON,
@@ -16,6 +17,41 @@ var accessFormats = map[string]func(b []byte, e *entry) []byte{
 
 // maxField is how much of one field is logged, in bytes: a header may be long.
 const maxField = 4 << 10
+
+// appendBrief appends what somebody reads who has the page open in a browser. The
+// end of a socket is as in the Common Log Format.
+func appendBrief(b []byte, e *entry) []byte {
+	method, status, took := e.method, e.status, e.took
+	if e.socket != nil {
+		method, status, took = "CLOSE", e.socket.Code, e.socket.Duration
+	}
+	b = e.at.Local().AppendFormat(b, "15:04:05 ")
+	b = appendEscaped(b, orHyphen(method), true)
+	b = append(b, ' ')
+	b = appendEscaped(b, orHyphen(e.target), true)
+	b = append(b, ' ')
+	b = strconv.AppendInt(b, int64(status), 10)
+	b = append(b, ' ')
+	b = append(b, briefTime(took)...)
+	if e.site != "" && e.site != soleSite {
+		b = append(b, ' ')
+		b = appendEscaped(b, e.site, true)
+	}
+	return append(b, '\n')
+}
+
+// briefTime has as many digits as anybody compares.
+func briefTime(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		d = d.Round(10 * time.Microsecond)
+	case d < time.Second:
+		d = d.Round(time.Millisecond)
+	default:
+		d = d.Round(10 * time.Millisecond)
+	}
+	return d.String()
+}
 
 func appendCommon(b []byte, e *entry) []byte {
 	return append(appendSocket(appendRequest(b, e), e), '\n')

@@ -42,6 +42,8 @@ func TestAccessFormats(t *testing.T) {
 		{AccessCommon, sampleEntry, `203.0.113.7 - alice [30/Nov/2026:19:10:37 +0000] "GET /a?b=c HTTP/2.0" 200 42`},
 		{AccessCombined, sampleEntry, `203.0.113.7 - alice [30/Nov/2026:19:10:37 +0000] "GET /a?b=c HTTP/2.0" 200 42 "https://x.example/" "Mozilla \"5.0\""`},
 		{AccessCombined, entry{at: sampleEntry.at, addr: "::1", status: 400}, `::1 - - [30/Nov/2026:19:10:37 +0000] "-" 400 - "-" "-"`},
+		{AccessBrief, sampleEntry, sampleEntry.at.Local().Format("15:04:05") + ` GET /a?b=c 200 1.23ms`},
+		{AccessBrief, closed, sampleEntry.at.Local().Format("15:04:05") + ` CLOSE /a?b=c 1001 1m30s`},
 		{AccessCommon, closed, `203.0.113.7 - alice [30/Nov/2026:19:10:37 +0000] "CLOSE /a?b=c HTTP/2.0" 1001 4 cause=idle duration=90.000000 frames_in=1 frames_out=2 bytes_in=3 bytes_out=4`},
 		{AccessJSON, sampleEntry, `{"time":"2026-11-30T19:10:37.123Z","request":"id-1","site":"default","addr":"203.0.113.7","port":"4711","user":"alice","method":"GET","target":"/a?b=c","proto":"HTTP/2.0","tls":"TLS 1.3","host":"site.example","handler":"php","status":200,"bytes":42,"duration":0.001235,"php":0.002000,"queue":0.001000,"referer":"https://x.example/","agent":"Mozilla \"5.0\""}`},
 		{AccessJSON, closed, `{"time":"2026-11-30T19:10:37.123Z","event":"close","request":"id-1","site":"default","addr":"203.0.113.7","port":"4711","user":"alice","method":"GET","target":"/a?b=c","proto":"HTTP/2.0","tls":"TLS 1.3","host":"site.example","code":1001,"reason":"bye","cause":"idle","duration":90.000000,"frames_in":1,"frames_out":2,"bytes_in":3,"bytes_out":4,"referer":"https://x.example/","agent":"Mozilla \"5.0\""}`},

@@ -16,7 +16,7 @@ type LoggingConfig struct {
 	// opened anew by ReopenLogs, or AccessStdout. A relative path in a
 	// configuration file starts at that file's directory. Empty means none.
 	Access string `toml:"access"`
-	// AccessFormat is that of the access log: one of AccessCommon,
+	// AccessFormat is that of the access log: one of AccessBrief, AccessCommon,
 	// AccessCombined and AccessJSON.
 	AccessFormat string `toml:"access_format"`
 	// RequestIDHeader sends each request's ID to its client as X-Request-Id.
@@ -37,6 +37,7 @@ const AccessStdout = "stdout"
 
 // The values of LoggingConfig.AccessFormat.
 const (
+	AccessBrief    = "brief"    // time of day, method, target, status, time taken
 	AccessCommon   = "common"   // NCSA's, which every program reads
 	AccessCombined = "combined" // with Referer and User-Agent
 	AccessJSON     = "json"     // with everything there is
@@ -49,7 +50,7 @@ func defaultLogging() LoggingConfig {
 func (k *checks) logging(c LoggingConfig) {
 	k.oneOf("server.logging.level", c.Level, "debug", "info", "warn", "error")
 	k.oneOf("server.logging.format", c.Format, LogText, LogJSON)
-	k.oneOf("server.logging.access_format", c.AccessFormat, AccessCommon, AccessCombined, AccessJSON)
+	k.oneOf("server.logging.access_format", c.AccessFormat, AccessBrief, AccessCommon, AccessCombined, AccessJSON)
 	if c.Access == "" || c.Access == AccessStdout {
 		return
 	}

@@ -23,7 +23,7 @@ const (
 )
 
 // dev serves a directory to who works on it: on this machine alone, with edits
-// that show at once and errors in the page, without a configuration file.
+// that show at once, errors in the page and a line for each request, without a configuration file.
 func dev(args, environ []string, stderr io.Writer) int {
 	r := request{environ: environ, alone: true, defaults: devDefaults}
 	port := devPort
@@ -85,6 +85,7 @@ func devAddress(port int) string { return devHost + ":" + strconv.Itoa(port) }
 // devDefaults changes what is not good for development. The environment beats it.
 func devDefaults(c *server.Config) {
 	c.PHP.OPcacheRevalidate = 0 // every request looks
+	c.Server.Logging.Access, c.Server.Logging.AccessFormat = server.AccessStdout, server.AccessBrief
 	c.PHP.INIOverrides = []server.INI{{Name: "display_errors", Value: "1"}, {Name: "display_startup_errors", Value: "1"}, {Name: "error_reporting", Value: "E_ALL"}}
 	c.Server.Timeouts.Shutdown = server.Duration(2 * time.Second)
 }
