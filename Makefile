@@ -26,8 +26,8 @@ run: setup-run ## build and serve the sample chat on port 8080
 
 test: setup-test ## every test, again with the race detector, the C code under sanitizers
 	go vet ./...
-	go test ./...
-	go test -race -timeout 20m ./... # e2e comes near the usual ten minutes on a slow machine
+	go test -timeout 30m ./... # a slow machine may take more than the usual ten minutes
+	go test -race -timeout 30m ./...
 	build/test-c.sh
 
 lint: setup-lint ## formatting, vet, staticcheck

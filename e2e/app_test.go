@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,6 +42,10 @@ type appOptions struct {
 	Dev bool
 }
 
+// hangAfter is what no test takes: one that still has its server then ends all with
+// what every goroutine does.
+const hangAfter = 10 * patience
+
 // An app is a running ephpm server. Its methods are for the goroutine of the
 // test that started it.
 type app struct {
@@ -74,6 +79,11 @@ func startApp(t testing.TB, o appOptions) *app {
 	default:
 		a.options.Listen = reservedAddr(t)
 	}
+	guard := time.AfterFunc(hangAfter, func() {
+		debug.SetTraceback("all")
+		panic(t.Name() + " hangs, its server's log is:\n" + a.Log())
+	})
+	t.Cleanup(func() { guard.Stop() })
 	a.start()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -120,8 +130,9 @@ func (a *app) start() {
 	}
 	a.cmd.Env = append(os.Environ(), a.options.Env...)
 	a.cmd.Stdout, a.cmd.Stderr = a.log, a.log
-	// A session of its own, so that its processes are known; see processes.
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// A session of its own, so that its processes are known; see processes. It does
+	// not outlive the tests, however these end.
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	// Whoever is left behind holds the output open.
 	a.cmd.WaitDelay = patience
 	if err := a.cmd.Start(); err != nil {

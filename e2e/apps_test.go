@@ -99,6 +99,7 @@ func startMariaDB(t testing.TB, setup ...string) string {
 	cmd := exec.Command(server, append(common, "--skip-networking", "--socket="+socket,
 		"--pid-file="+filepath.Join(dir, "pid"), "--init-file="+filepath.Join(dir, "setup.sql"))...)
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start mariadbd: %v", err)
 	}

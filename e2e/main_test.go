@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +28,18 @@ const maxTime = "60"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	waitTogether()
 	os.Exit(buildAndRun(m))
+}
+
+// waitTogether lets twice as many tests run at a time as processors do, unless it is
+// told how many: most of them wait.
+func waitTogether() {
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "test.parallel" })
+	if !set {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // it is a number
+	}
 }
 
 // lookAtSources opens every directory that the binary or a test may depend on. go
