@@ -22,18 +22,22 @@ func (x *exchange) call(ctx context.Context, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	c.ends = &x.ends
-	if x.request.Host == nil {
-		c.Throw(ThrowError, "the server answers no calls for this request")
-	} else {
-		x.job.during(ctx, func(ctx context.Context) { x.request.Host.HostCall(ctx, c) })
-	}
+	x.hostCall(ctx, c)
 	if len(c.answer) > MaxAnswer {
 		c.Throw(ThrowError, "the server's answer is too long")
 	}
 	x.pending = c.answerOrNull()
 	x.answerPart()
 	return nil
+}
+
+func (x *exchange) hostCall(ctx context.Context, c *Call) {
+	c.ends = &x.ends
+	if x.request.Host == nil {
+		c.Throw(ThrowError, "the server answers no calls for this request")
+		return
+	}
+	x.job.during(ctx, func(ctx context.Context) { x.request.Host.HostCall(ctx, c) })
 }
 
 // reads passes READS on, as a call that has no answer.

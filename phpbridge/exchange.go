@@ -135,6 +135,7 @@ func (x *exchange) tail(ctx context.Context) {
 // settle gives the job back, or leaves it to its dying worker.
 func (x *exchange) settle() {
 	x.ends.run()
+	x.request.Posts.end()
 	x.pool.disarm(x.job)
 	if x.through {
 		x.pool.release(x.job)
@@ -261,6 +262,8 @@ func (x *exchange) take(ctx context.Context, r record) error {
 		return x.read()
 	case recCall:
 		return x.call(ctx, r.payload)
+	case recPost:
+		return x.post(ctx, r.payload)
 	case recLog:
 		return x.logMessage(r.payload)
 	case recInform:

@@ -3,6 +3,8 @@
  * functions.stub.php for what they promise. */
 #include "sapi.h"
 
+#include "ext/standard/html.h"
+
 #define TEXT(name) ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
 #define NULLABLE_TEXT(name) ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, name, IS_STRING, 1, "null")
 #define BINARY() ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
@@ -70,6 +72,29 @@ RETURNS(arginfo_members, 1, IS_ARRAY)
 ZEND_END_ARG_INFO()
 /* clang-format on */
 
+static bool is_utf8(const zend_string *text)
+{
+	const unsigned char *at = (const unsigned char *)ZSTR_VAL(text);
+	size_t len = ZSTR_LEN(text), i = 0;
+	zend_result status = SUCCESS;
+
+	while (i < len && status == SUCCESS) {
+		if (at[i] < 0x80) {
+			i++;
+		} else {
+			php_next_utf8_char(at, len, &i, &status);
+		}
+	}
+	return status == SUCCESS;
+}
+
+/* Whether the front will take a payload, as far as can be known here. */
+static bool will_be_taken(const zend_string *payload, bool binary)
+{
+	return ZSTR_LEN(payload) <= ephpm_record_post_max() && ZSTR_LEN(payload)
+		&& (binary || is_utf8(payload));
+}
+
 static ZEND_FUNCTION(ephpm_ws_send)
 {
 	struct ephpm_call call = {0};
@@ -83,6 +108,11 @@ static ZEND_FUNCTION(ephpm_ws_send)
 	ZEND_PARSE_PARAMETERS_END();
 	ephpm_call_string(&call, payload);
 	ephpm_call_bool(&call, binary);
+	if (will_be_taken(payload, binary)) {
+		ephpm_record_post(&call, EPHPM_CALL_WS_SEND);
+		smart_str_free(&call.values);
+		RETURN_TRUE;
+	}
 	ephpm_call_run(&call, EPHPM_CALL_WS_SEND, return_value);
 }
 

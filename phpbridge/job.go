@@ -176,6 +176,7 @@ func (j *job) load(r *Request) {
 	if r.Host != nil {
 		c.has_host = 1
 	}
+	r.Posts.begin(u32(&c.post_max))
 	c.seconds = C.uint32_t(min(r.Timeout.Round(time.Second)/time.Second, 1<<31))
 	atomic.StoreUint32(u32(&c.stop), 0)
 	atomic.StoreUint32(u32(&c.front_waits), 0)

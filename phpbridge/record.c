@@ -78,23 +78,40 @@ static zend_string *whole_answer(struct ephpm_work *w, size_t n)
 	}
 }
 
-bool ephpm_record_call(struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len)
+/* Sends a call, by a record of either type. */
+static void send_call(uint8_t type, const struct ephpm_call *c, uint16_t function)
 {
-	struct ephpm_work *w = &ephpm_worker.work;
 	const uint16_t count = (uint16_t)c->count;
 
-	if (!ephpm_worker.in_request || !w->job->has_host) {
-		zend_throw_error(NULL, "%s() cannot reach the server: no request is being served",
-			get_active_function_name());
-		return false;
-	}
-	ephpm_record_begin(EPHPM_REC_CALL, ephpm_call_len(c));
+	ephpm_record_begin(type, ephpm_call_len(c));
 	ephpm_record_part(&function, sizeof(function));
 	ephpm_record_part(&count, sizeof(count));
 	if (c->values.s) {
 		ephpm_record_part(ZSTR_VAL(c->values.s), ZSTR_LEN(c->values.s));
 	}
 	ephpm_record_notify();
+}
+
+size_t ephpm_record_post_max(void)
+{
+	return ephpm_worker.in_request ? ephpm_work_post_max(&ephpm_worker.work) : 0;
+}
+
+void ephpm_record_post(const struct ephpm_call *c, uint16_t function)
+{
+	send_call(EPHPM_REC_POST, c, function);
+}
+
+bool ephpm_record_call(struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len)
+{
+	struct ephpm_work *w = &ephpm_worker.work;
+
+	if (!ephpm_worker.in_request || !w->job->has_host) {
+		zend_throw_error(NULL, "%s() cannot reach the server: no request is being served",
+			get_active_function_name());
+		return false;
+	}
+	send_call(EPHPM_REC_CALL, c, function);
 	*len = ephpm_work_answer(&ephpm_worker.shared, w);
 	*answer = w->answer;
 	if (w->job->more) {

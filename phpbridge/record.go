@@ -24,6 +24,7 @@ const (
 	recNote    recordType = C.EPHPM_REC_NOTE
 	recMore    recordType = C.EPHPM_REC_MORE
 	recReads   recordType = C.EPHPM_REC_READS
+	recPost    recordType = C.EPHPM_REC_POST
 )
 
 // recordMax is the longest payload that a record of each type may have.
@@ -40,6 +41,7 @@ var recordMax = map[recordType]uint32{
 	recNote:    C.EPHPM_LOG_MAX,
 	recMore:    0,
 	recReads:   64 << 10,
+	recPost:    C.EPHPM_POST_MAX + postHead,
 }
 
 // A record is one unit from the worker. The payload of OUTPUT comes in as many

@@ -43,6 +43,11 @@ void ephpm_record_note(int32_t level, const char *message, size_t len, const zen
 /* Publishes all records and wakes the front. */
 void ephpm_record_notify(void);
 
+/* The longest payload that may be posted, in bytes, and how: as a call that the
+ * front takes to return true and does not answer. 0: none may. */
+size_t ephpm_record_post_max(void);
+void ephpm_record_post(const struct ephpm_call *c, uint16_t function);
+
 /* How a worker makes a host call; see call.h. */
 bool ephpm_record_call(
 	struct ephpm_call *c, uint16_t function, const uint8_t **answer, size_t *len);

@@ -59,6 +59,9 @@ type Request struct {
 	BodyLen int64
 	// Host answers the script's host calls. With nil every one of them throws.
 	Host Host
+	// Posts lets the script send to the socket of its event without waiting for
+	// Host. Nil: it always waits.
+	Posts *Posts
 	// Store is 1 + the index in Options.Stores of the store that ephpm_kv_get reads
 	// without asking Host. Zero means that Host is asked.
 	Store int

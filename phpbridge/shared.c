@@ -324,6 +324,11 @@ uint32_t ephpm_work_answer(const struct ephpm_shared *s, struct ephpm_work *w)
 	return load(&w->job->answer_len);
 }
 
+uint32_t ephpm_work_post_max(const struct ephpm_work *w)
+{
+	return load(&w->job->post_max);
+}
+
 bool ephpm_work_aborted(const struct ephpm_work *w)
 {
 	return load(&w->job->aborted) != 0;

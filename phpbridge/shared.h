@@ -54,6 +54,9 @@ void ephpm_work_notify(struct ephpm_shared *s, struct ephpm_work *w);
 /* Waits for the front's next answer and returns its length. */
 uint32_t ephpm_work_answer(const struct ephpm_shared *s, struct ephpm_work *w);
 
+/* The longest payload that may be posted, in bytes; 0: none may. */
+uint32_t ephpm_work_post_max(const struct ephpm_work *w);
+
 /* True if the client has gone. */
 bool ephpm_work_aborted(const struct ephpm_work *w);
 

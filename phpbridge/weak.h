@@ -47,6 +47,7 @@
 #pragma weak php_lint_script
 #pragma weak php_module_shutdown
 #pragma weak php_module_startup
+#pragma weak php_next_utf8_char
 #pragma weak php_output_end_all
 #pragma weak php_print_info
 #pragma weak php_printf

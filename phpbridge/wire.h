@@ -130,7 +130,7 @@ struct ephpm_job {
 	uint32_t env_len;   /* bytes of environment variables behind the variables */
 	uint32_t ini_len;   /* bytes of ini settings behind those */
 	uint32_t tenant;    /* whose request it is in a pool that several share; 0: nobody's */
-	uint32_t pad1;
+	uint32_t post_max;  /* the longest payload that may be posted, in bytes; 0: none may */
 	uint64_t pad[1];
 };
 
@@ -155,6 +155,7 @@ enum {
 	EPHPM_REC_NOTE = 10,   /* i32 slog level, u32 length, message, JSON or nothing */
 	EPHPM_REC_READS = 16,  /* u64 hits, u64 misses, u64 n, n times u64 hash: of the site's store */
 	EPHPM_REC_MORE = 15,   /* empty: the next part of the answer to CALL, please */
+	EPHPM_REC_POST = 17,   /* as CALL, of EPHPM_CALL_WS_SEND: it is not answered */
 };
 
 /* Records of a remote caller, a process outside of the pool that makes host calls
@@ -172,6 +173,7 @@ enum {
 /* The largest payload of a record but OUTPUT, in bytes. */
 #define EPHPM_HEADERS_MAX (1024 * 1024)
 #define EPHPM_CALL_MAX (64 * 1024 * 1024)
+#define EPHPM_POST_MAX (EPHPM_RESPONSE_SIZE / 4)
 #define EPHPM_LOG_MAX (64 * 1024)
 
 /* Values in calls and answers: u8 kind, then what follows it. */

@@ -24,6 +24,8 @@ type event struct {
 // dispatch runs an event and counts it. The script's output goes to w.
 func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.ResponseWriter) (fatal bool, err error) {
 	s.metrics.events.WithLabelValues(e.name).Inc()
+	posts := s.posts(c, e.name)
+	defer c.posts.Store(nil)
 	result, err := s.inTurn(ctx, e.name, w, &phpbridge.Request{
 		ID:      c.requestID,
 		Site:    s.site,
@@ -34,6 +36,7 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 		BodyLen: int64(len(e.body)),
 		Host:    s.host(c.id),
 		Store:   s.storeNumber,
+		Posts:   posts,
 		Timeout: s.requestTimeout,
 		Wait:    waitFor(e.name),
 	})
@@ -46,6 +49,20 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 	}
 	s.metrics.eventTime.WithLabelValues(e.name).Observe(result.Ran.Seconds())
 	return result.Fatal, nil
+}
+
+// posts returns how the script of an event sends to its socket. Before and after
+// the socket is open it waits for each message to be taken.
+func (s *sockets) posts(c *socket, name string) *phpbridge.Posts {
+	if name != eventMessage {
+		return nil
+	}
+	p := phpbridge.NewPosts(s.maxMessage)
+	c.posts.Store(p)
+	if c.conn.Closing() { // and may have told nobody
+		p.Stop()
+	}
+	return p
 }
 
 // waitFor is how long an event may wait for a worker, zero for the pool's own

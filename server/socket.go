@@ -110,10 +110,11 @@ type socket struct {
 	script    string // pinned at the upgrade
 	requestID string
 	vars      phpbridge.Vars
-	seat      seat       // its place among the connections
-	client    netip.Addr // whom clients counts; not valid: nobody
-	traffic   traffic    // owned by Message
-	entry     *entry     // of its end in the access log; nil when there is none
+	seat      seat                            // its place among the connections
+	client    netip.Addr                      // whom clients counts; not valid: nobody
+	traffic   traffic                         // owned by Message
+	entry     *entry                          // of its end in the access log; nil when there is none
+	posts     atomic.Pointer[phpbridge.Posts] // of the message event that runs
 }
 
 // newSockets returns the WebSocket side of a site; shutdown and wait end it.
@@ -196,6 +197,13 @@ func (c *socket) addr() string {
 		}
 	}
 	return ""
+}
+
+// Closing has scripts told that they cannot send any more, for websocket.Conn.
+func (c *socket) Closing() {
+	if p := c.posts.Load(); p != nil {
+		p.Stop()
+	}
 }
 
 // Closed has the disconnect event run, for websocket.Conn. wait waits for it.

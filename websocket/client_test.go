@@ -43,6 +43,7 @@ type fakeHandler struct {
 }
 
 func (h fakeHandler) Message(m Message) error { return h.message(context.Background(), m) }
+func (h fakeHandler) Closing()                {}
 func (h fakeHandler) Closed(c Closed)         { h.closed <- c }
 
 // start starts c and returns where its end is told.

@@ -136,6 +136,9 @@ func (c *Conn) endLocked(e ending) bool {
 		return false
 	}
 	c.end = &e
+	if c.handler != nil {
+		c.handler.Closing()
+	}
 	c.signalLocked()
 	c.wakeReaderLocked()
 	c.flushLocked()

@@ -12,6 +12,9 @@ type Handler interface {
 	// one message at a time, in order. After an error nothing further is
 	// handled, and the connection closes with 1011 unless it was closed before.
 	Message(m Message) error
+	// Closing is called once, when sends begin to be refused. It is called with the
+	// connection locked: it must neither wait nor call it.
+	Closing()
 	// Closed is called once, when the connection has ended, nothing is left of
 	// it and the last Message has returned. It must not wait.
 	Closed(c Closed)
@@ -84,10 +87,10 @@ type Conn struct {
 
 // Start begins to serve an accepted connection, which h is told about.
 func (c *Conn) Start(h Handler) {
-	c.handler = h
 	c.loop.began()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.handler = h
 	c.started = true
 	c.watchLocked(c.loop.now())
 	c.line.start(c) // before the line can find that c is over

@@ -24,6 +24,7 @@ func (r *recorder) Message(m Message) error {
 	r.log = append(r.log, fmt.Sprintf("%v %q", m.Binary, m.Data))
 	return nil
 }
+func (r *recorder) Closing()      {}
 func (r *recorder) Closed(Closed) {}
 
 // feedAll feeds b in pieces of at most step bytes and tells what came of it.
