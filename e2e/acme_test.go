@@ -182,6 +182,10 @@ cache_dir = %q
 acme_directory = %q
 acme_ca = %q
 listen = "127.0.0.1:0"
+[server.http3]
+handshake_timeout = "5m"
+[server.timeouts]
+header_read = "5m"
 [server.metrics]
 enabled = true
 [[site]]
@@ -250,6 +254,7 @@ func checkHTTP3Site(t *testing.T, s *siteTest, p *pebble, addr, name string) {
 	t.Helper()
 	transport := &http3.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: p.Roots},
+		QUICConfig:      &quic.Config{HandshakeIdleTimeout: patience}, // for the authority
 		Dial: func(ctx context.Context, _ string, c *tls.Config, q *quic.Config) (*quic.Conn, error) {
 			return quic.DialAddr(ctx, addr, c, q)
 		},

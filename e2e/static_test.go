@@ -149,7 +149,7 @@ func readSlowly(t *testing.T, limits string) {
 		TOML:  fmt.Sprintf("[server.timeouts]\nidle = %q\n", limit) + limits,
 		Files: map[string]string{"a.bin": repeat(1)}})
 	// More than all buffers between here and there hold, and no room on the disk.
-	if err := os.Truncate(filepath.Join(a.options.Root, "a.bin"), 64<<20); err != nil {
+	if err := os.Truncate(filepath.Join(a.options.Root, "a.bin"), 24<<20); err != nil {
 		t.Fatal(err)
 	}
 	retryWhenPaused(t, limit, func(p *pulse) error { return readForLongerThan(a, p, limit) })
@@ -168,7 +168,7 @@ func readSlowly(t *testing.T, limits string) {
 	if err != nil {
 		t.Error(err)
 	}
-	if n, err := io.Copy(io.Discard, stuck.in); n >= 64<<20 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+	if n, err := io.Copy(io.Discard, stuck.in); n >= 24<<20 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the client that read nothing got %d bytes, %v; want a part", n, err)
 	}
 }
@@ -200,11 +200,11 @@ func readForLongerThan(a *app, p *pulse, limit time.Duration) error {
 		p.beat()
 		<-pace.C
 	}
-	if received >= 32<<20 {
+	if received >= 12<<20 {
 		return fmt.Errorf("read %d bytes, too many to be slow", received)
 	}
 	rest, err := io.Copy(io.Discard, slow.in)
-	if got := int64(received) + rest; err != nil || got < 64<<20 {
+	if got := int64(received) + rest; err != nil || got < 24<<20 {
 		return fmt.Errorf("the slow client got %d bytes, %w; want all", got, err)
 	}
 	return nil

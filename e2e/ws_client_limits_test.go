@@ -169,7 +169,7 @@ func TestSocketLimitsOfOneSite(t *testing.T) {
 		a.want(frameText, "x")
 	}
 	a.say(frameText, "one too many")
-	a.wantEnd(1008, "too many messages")
+	a.wantClose(1008, "too many messages")
 	_ = a.Close()
 
 	s.waitMetric("ephpm_ws_connections_active", 3)
