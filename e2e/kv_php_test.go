@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -159,6 +160,27 @@ func TestKVWaitEndsWithItsScript(t *testing.T) {
 		}
 	}
 	a.phpInTime(`return ephpm_kv_set('after', '1');`, `true`)
+}
+
+// A stop does not wait for what may never come: both say what they say when their
+// time is over, also when a script tries again.
+func TestKVWaitsEndWithTheServer(t *testing.T) {
+	t.Parallel()
+	a := startPlay(t, "[server.timeouts]\nshutdown = 600\n[php]\nworkers = 2\n")
+	wait := a.later(a.request("POST", "/page.php", `return [ephpm_kv_wait('never', 0, 3600000), ephpm_kv_wait('never', 0, 3600000)];`))
+	lock := a.later(a.request("POST", "/page.php", `ephpm_kv_lock('l', 600); return ephpm_kv_lock('l', 600, 3600);`))
+	a.waitMetric("ephpm_kv_waiters", 1)
+	a.waitMetric("ephpm_kv_locks", 2) // held, and waited for
+	a.signal(syscall.SIGTERM)
+	if _, body := wait.wait(); body != "[false,false]" {
+		t.Errorf("ephpm_kv_wait at a stop: %s, want false", body)
+	}
+	if _, body := lock.wait(); body != "false" {
+		t.Errorf("ephpm_kv_lock at a stop: %s, want false", body)
+	}
+	if status := a.waitExit(); status != 0 {
+		t.Errorf("the server ended with status %d", status)
+	}
 }
 
 func TestKVWaitSeesAnotherRequest(t *testing.T) {

@@ -15,6 +15,16 @@ import (
 // A kvHost answers what PHP asks of the key-value store of its site.
 type kvHost struct {
 	store *kv.Store
+	// stopping ends when the site stops, and with it the waits of PHP for a change
+	// or a lock. It is kept since each call has a context of its own.
+	stopping context.Context
+	stop     context.CancelFunc
+}
+
+func newKVHost(store *kv.Store) *kvHost {
+	h := &kvHost{store: store}
+	h.stopping, h.stop = context.WithCancel(context.Background())
+	return h
 }
 
 // textNoStore is thrown where a request has no store.
@@ -314,6 +324,21 @@ func (h *kvHost) hash(c *phpbridge.Call) error {
 	return nil
 }
 
+// stoppingWait is the longest wait while the site stops: a script that waits
+// again and again can end by itself, and does not spin until then.
+const stoppingWait = 100 * time.Millisecond
+
+// limitWait returns a context for a wait of PHP, which ends early when the site
+// stops.
+func (h *kvHost) limitWait(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	if h.stopping.Err() != nil {
+		return context.WithTimeout(ctx, min(most, stoppingWait))
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	forget := context.AfterFunc(h.stopping, cancel)
+	return ctx, func() { forget(); cancel() }
+}
+
 // waiting answers the functions that wait, for no longer than they are told: the
 // worker is held meanwhile. That the client has gone does not matter, for the
 // script goes on.
@@ -326,7 +351,7 @@ func (h *kvHost) waiting(ctx context.Context, c *phpbridge.Call) error {
 		c.Throw(phpbridge.ThrowValueError, "ephpm_kv_lock(): $ttl must be above 0, and $wait not below")
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, millis(c.Int(2)))
+	ctx, cancel := h.limitWait(ctx, millis(c.Int(2)))
 	defer cancel()
 	token, err := h.store.Lock(ctx, c.Bytes(0), millis(ttl))
 	if err == nil {
@@ -342,7 +367,7 @@ func (h *kvHost) wait(ctx context.Context, c *phpbridge.Call) error {
 	if c.Int(2) <= 0 {
 		version, value, err = h.store.Current(c.Bytes(0))
 	} else {
-		ctx, cancel := context.WithTimeout(ctx, millis(c.Int(2)))
+		ctx, cancel := h.limitWait(ctx, millis(c.Int(2)))
 		defer cancel()
 		version, value, err = h.store.Wait(ctx, c.Bytes(0), uint64(c.Int(1)))
 	}

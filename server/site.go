@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -55,6 +56,15 @@ type shared struct {
 	passwords *passwords
 }
 
+// shutdown ends what waits on the site's store, and closes its sockets; see
+// sockets.shutdown. More does no harm.
+func (s *site) shutdown(ctx context.Context) {
+	s.kv.stop()
+	if s.sockets != nil {
+		s.sockets.shutdown(ctx)
+	}
+}
+
 // A visit is one request on its way through a site.
 type visit struct {
 	id        string
@@ -75,7 +85,7 @@ func newSite(name string, config Config, t *tenant, with *shared, m *metrics, lo
 	if err != nil {
 		return nil, err
 	}
-	kvs := &kvHost{t.store}
+	kvs := newKVHost(t.store)
 	return &site{
 		name: name,
 		root: root,

@@ -103,8 +103,8 @@ func (s *sites) wake() error {
 	return errors.Join(errs...)
 }
 
-// shutdown closes the sockets of all sites at once; see sockets.shutdown. No site
-// is opened any more.
+// shutdown shuts all sites down at once; see site.shutdown. No site is opened any
+// more.
 func (s *sites) shutdown(ctx context.Context) {
 	s.ending = s.all
 	if s.dir != nil {
@@ -112,9 +112,7 @@ func (s *sites) shutdown(ctx context.Context) {
 	}
 	var wg sync.WaitGroup
 	for _, site := range s.ending {
-		if site.sockets != nil {
-			wg.Go(func() { site.sockets.shutdown(ctx) })
-		}
+		wg.Go(func() { site.shutdown(ctx) })
 	}
 	wg.Wait()
 }

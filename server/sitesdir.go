@@ -77,9 +77,7 @@ func (s *Server) newSitesDir(open siteOpener) (*sitesDir, error) {
 func (s *Server) closeSite(gone *site) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.config.Server.Timeouts.Shutdown))
 	defer cancel()
-	if gone.sockets != nil {
-		gone.sockets.shutdown(ctx)
-	}
+	gone.shutdown(ctx)
 	if err := s.closeTenant(ctx, gone.tenant); err != nil {
 		s.log.Warn("killed the scripts that were still running", "site", gone.name, "err", err)
 	}
