@@ -76,7 +76,7 @@ func TestKVCommand(t *testing.T) {
 
 	k.want("1\n", "incr", "n")
 	k.want("-4\n", "incr", "n", "--by", "-5")
-	k.wantError("the value is no whole number, would leave 64 bits, or does not fit in the store's memory_limit", "incr", "k")
+	k.wantError("the value is no whole number of 64 bits", "incr", "k")
 	k.want("", "set", "--", "-dash", "--ttl")
 	k.want("--ttl", "get", "--", "-dash")
 

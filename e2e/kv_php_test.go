@@ -111,6 +111,23 @@ func TestKVRefusesWhatCannotWork(t *testing.T) {
 	a.php(`ephpm_kv_set('kept', 'old'); return [ephpm_kv_set('kept', str_repeat('x', 2 << 20)), ephpm_kv_get('kept')];`, `[false,"old"]`)
 }
 
+// What is too long for an answer, or for a call, is not lost and breaks nothing.
+func TestKVKeepsWhatIsTooLongToReturn(t *testing.T) {
+	t.Parallel()
+	a := startPlay(t, "[php]\nini_overrides = [[\"memory_limit\", \"400M\"]]\n")
+	a.php(`$part = str_repeat('x', 40 << 20); ephpm_kv_set('long', $part); ephpm_kv_append('long', $part); unset($part);
+		try { $got = ephpm_kv_getset('long', 'new'); } catch (Exception $e) { $got = $e->getMessage(); }
+		return [$got, ephpm_kv_append('long', '')];`, `["ephpm_kv_getset(): the value before has more than 67108859 bytes",83886080]`)
+	a.php(`ephpm_kv_del('long'); $said = []; set_error_handler(function ($_, $text) use (&$said) { $said[] = $text; return true; });
+		`+sessionPage(`$_SESSION['kept'] = 1; session_write_close();
+		session_start(); $_SESSION['long'] = str_repeat('x', 65 << 20); session_write_close(); unset($_SESSION);
+		session_start(); return [$said[0], count($said), $_SESSION];`), `["session_write_close(): The session has more than 64 MiB",2,{"kept":1}]`)
+	a.php(`$said = []; set_error_handler(function ($_, $text) use (&$said) { $said[] = $text; return true; });
+		ini_set('session.save_handler', 'ephpm'); session_id('longlonglonglonglonglonglong');
+		$part = str_repeat('x', 40 << 20); ephpm_kv_set('session:longlonglonglonglonglonglong', $part); ephpm_kv_append('session:longlonglonglonglonglonglong', $part);
+		return [session_start(), count($said)];`, `[false,1]`)
+}
+
 // The TTL of a key ends for readers of the shared memory too.
 func TestKVKeysExpire(t *testing.T) {
 	t.Parallel()

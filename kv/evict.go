@@ -9,6 +9,10 @@ import (
 // samples is how many keys eviction compares to drop one.
 const samples = 5
 
+// enoughBuckets is where eviction is content with fewer samples: keys with a TTL
+// may be rare.
+const enoughBuckets = 1024
+
 // allocLocked finds memory for an entry of a key, at the price of others where
 // the policy allows it. 0 if there is none.
 func (s *Store) allocLocked(key []byte, hash uint32, size int) ref {
@@ -62,7 +66,7 @@ func (s *Store) evictLocked() bool {
 	var best ref
 	worst := int64(math.MinInt64)
 	now := s.now()
-	for seen, n := 0, uint32(0); n <= t.buckets && seen < samples; n++ {
+	for seen, n := 0, uint32(0); n <= t.buckets && seen < samples && (seen == 0 || n < enoughBuckets); n++ {
 		if s.hand++; s.hand >= t.buckets {
 			s.hand = 0
 		}

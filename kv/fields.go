@@ -110,6 +110,24 @@ func (f fields) find(field []byte, hash uint32) (at, slot int) {
 	return 0, 0
 }
 
+// home yields the fields for which a search begins at a slot of the index.
+func (f fields) home(slot int, hashOf func(field []byte) uint32, yield func(field, value []byte) bool) {
+	last := f.slots() - 1
+	for i := range last + 1 {
+		at := f.u32(fieldsHeader + 4*((slot+i)&last))
+		if at == 0 {
+			return
+		}
+		if at == slotDeleted {
+			continue
+		}
+		field, value, _, _ := f.record(at)
+		if int(hashOf(field))&last == slot && !yield(field, value) {
+			return
+		}
+	}
+}
+
 // get returns a field's value where it lies, and whether there is one.
 func (f fields) get(field []byte, hash uint32) ([]byte, bool) {
 	at, _ := f.find(field, hash)

@@ -1,7 +1,7 @@
 package kv
 
 import (
-	"slices"
+	"math/bits"
 	"strconv"
 )
 
@@ -158,39 +158,42 @@ func (s *Store) HIncrBy(key, field []byte, n int64) (int64, error) {
 	return sum, err
 }
 
+// hscanLeast is how many fields HScan returns at least, if there are as many.
+const hscanLeast = 128
+
 // HScan returns some fields of a hash and the cursor for more, zero at the end.
 // A scan that starts with cursor zero and goes on until it gets zero returns
 // every field at least once that is there all the time. limit is a hint.
 func (s *Store) HScan(key []byte, cursor uint64, limit int) (pairs []Pair, next uint64, err error) {
-	const small = 512
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, found, err := s.readHashLocked(key)
 	if !found {
 		return nil, 0, err
 	}
-	// In the order of the fields' hashes, which no change disturbs: a cursor is
-	// one more than the last hash that was returned.
 	f := s.fieldsLocked(e)
-	type candidate struct {
-		hash uint32
-		pair Pair
-	}
-	var all []candidate
-	f.all(func(field, value []byte) bool {
-		if h := s.fieldHash(field); uint64(h) >= cursor {
-			all = append(all, candidate{h, Pair{field, value}})
-		}
+	add := func(field, value []byte) bool {
+		pairs = append(pairs, Pair{append([]byte{}, field...), append([]byte{}, value...)})
 		return true
-	})
-	slices.SortFunc(all, func(a, b candidate) int { return int(int64(a.hash) - int64(b.hash)) })
-	for i, c := range all {
-		if i >= max(limit, small) && c.hash != all[i-1].hash {
-			return pairs, uint64(all[i-1].hash) + 1, nil
-		}
-		pairs = append(pairs, Pair{append([]byte{}, c.pair.Key...), append([]byte{}, c.pair.Value...)})
 	}
-	return pairs, 0, nil
+	slots := f.slots()
+	if slots == 0 {
+		f.all(add)
+		return pairs, 0, nil
+	}
+	for at := uint32(cursor); ; {
+		f.home(int(at)&(slots-1), s.fieldHash, add)
+		if at = nextHome(at, uint32(slots-1)); at == 0 || len(pairs) >= max(limit, hscanLeast) {
+			return pairs, uint64(at), nil
+		}
+	}
+}
+
+// nextHome returns the slot behind one, in the order of its bits read backwards:
+// what begins at the slots so far still does when an index of another size, also
+// a power of two, has more of these slots or has them folded. As SCAN of Redis.
+func nextHome(slot, mask uint32) uint32 {
+	return bits.Reverse32(bits.Reverse32(slot|^mask) + 1)
 }
 
 func (s *Store) findHashLocked(key []byte) (ref, bool, error) {

@@ -60,6 +60,66 @@ func TestAHashWithoutFieldsIsNoKey(t *testing.T) {
 	}
 }
 
+// The index of the hash gets another size while it is scanned.
+func TestHScanSurvivesGrowthAndShrinking(t *testing.T) {
+	name := func(i int) []byte { return fmt.Appendf(nil, "f%d", i) }
+	for what, change := range map[string]func(t *testing.T, s *Store, key []byte){
+		"growth": func(t *testing.T, s *Store, key []byte) {
+			for i := range 10_000 {
+				if _, err := s.HSet(key, Pair{name(10_000 + i), nil}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"shrinking": func(t *testing.T, s *Store, key []byte) {
+			for i := range 10_000 {
+				if i%20 != 0 {
+					if _, err := s.HDel(key, name(i)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			// What has the index anew is a write without room.
+			for i := range 10_000 {
+				if _, err := s.HSet(key, Pair{name(20 * (i % 500)), fmt.Append(nil, i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		s, key, seen := newStore(t, Options{}), []byte("h"), map[string]int{}
+		for i := range 10_000 {
+			if _, err := s.HSet(key, Pair{name(i), nil}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		calls := 0
+		for cursor := uint64(0); ; calls++ {
+			pairs, next, err := s.HScan(key, cursor, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range pairs {
+				seen[string(p.Key)]++
+			}
+			if calls == 10 {
+				change(t, s, key)
+			}
+			if cursor = next; cursor == 0 {
+				break
+			}
+		}
+		for i := 0; i < 10_000; i += 20 {
+			if seen[string(name(i))] == 0 {
+				t.Errorf("%s: %s was there all the time and not returned", what, name(i))
+			}
+		}
+		if calls > 400 {
+			t.Errorf("%s: a scan of at most 20,000 fields took %d calls", what, calls)
+		}
+	}
+}
+
 func TestHScanReturnsEveryFieldThatStays(t *testing.T) {
 	s := newStore(t, Options{})
 	key := []byte("h")

@@ -106,6 +106,9 @@ type SetOptions struct {
 	IfAbsent, IfPresent bool
 	// WantOld asks for the value before. If that is a hash nothing is stored.
 	WantOld bool
+	// MaxOld is the longest value before, in bytes, that WantOld can bring; with a
+	// longer one nothing is stored. Zero means any.
+	MaxOld int
 }
 
 // SetResult is what SetWith did.
@@ -129,6 +132,9 @@ func (s *Store) SetWith(key, value []byte, o SetOptions) (SetResult, error) {
 	if found && o.WantOld {
 		if s.kindOf(e) != kindString {
 			return SetResult{}, ErrWrongType
+		}
+		if o.MaxOld > 0 && s.storedLocked(e).length() > o.MaxOld {
+			return SetResult{}, ErrReplyTooLong
 		}
 		if r.Old, err = s.appendStringLocked([]byte{}, e); err != nil {
 			return SetResult{}, err

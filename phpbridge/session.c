@@ -36,6 +36,11 @@ static zend_result run_write(
 	ephpm_call_string(&call, id);
 	ephpm_call_string(&call, data);
 	ephpm_call_int(&call, seconds);
+	if (ephpm_call_len(&call) > EPHPM_CALL_MAX) {
+		smart_str_free(&call.values);
+		php_error_docref(NULL, E_WARNING, "The session has more than 64 MiB");
+		return FAILURE;
+	}
 	return run(&call, function);
 }
 

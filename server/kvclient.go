@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ephpm/kv"
@@ -28,8 +29,9 @@ var (
 	ErrNoKey  = errors.New("the key is not there")
 	ErrHasKey = errors.New("the key is there already")
 
-	errKVFull    = errors.New("the value does not fit in the store's memory_limit")
-	errKVCounter = errors.New("the value is no whole number, would leave 64 bits, or does not fit in the store's memory_limit")
+	errKVFull     = errors.New("the value does not fit in the store's memory_limit")
+	errKVNumber   = errors.New("the value is no whole number of 64 bits")
+	errKVOverflow = errors.New("the sum would leave 64 bits")
 )
 
 // DialKV connects to the server of a control socket, for one of its sites; an empty
@@ -121,9 +123,29 @@ func (c *KVClient) TTL(ctx context.Context, key string) (int64, error) {
 func (c *KVClient) IncrBy(ctx context.Context, key string, by int64) (int64, error) {
 	v, err := c.call(ctx, phpbridge.KVIncrBy, key, by)
 	if err == nil && v == false {
-		return 0, errKVCounter
+		return 0, c.whyNoSum(ctx, key, by)
 	}
 	return kvResult[int64](v, err)
+}
+
+// whyNoSum returns why a counter could not be changed: the answer is false for
+// whatever reason.
+func (c *KVClient) whyNoSum(ctx context.Context, key string, by int64) error {
+	value, err := c.Get(ctx, key)
+	if errors.Is(err, ErrNoKey) {
+		return errKVFull
+	}
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	switch {
+	case err != nil || strconv.FormatInt(n, 10) != string(value):
+		return errKVNumber
+	case (n+by < n) != (by < 0):
+		return errKVOverflow
+	}
+	return errKVFull
 }
 
 // scanAtOnce is how many keys Keys asks for at a time: the longest fit in an answer.

@@ -84,8 +84,8 @@ func TestKVClientErrors(t *testing.T) {
 		"set, a wrong TTL":  {func() error { return c.Set(ctx, "k", nil, math.MaxInt64) }, "the TTL is out of range"},
 		"set nx, there":     {func() error { return c.SetNX(ctx, "text", nil, 0) }, ErrHasKey.Error()},
 		"set nx, no room":   {func() error { return c.SetNX(ctx, "k", big, 0) }, errKVFull.Error()},
-		"incr, no number":   {func() error { _, err := c.IncrBy(ctx, "text", 1); return err }, errKVCounter.Error()},
-		"incr, an overflow": {func() error { _, err := c.IncrBy(ctx, "most", 1); return err }, errKVCounter.Error()},
+		"incr, no number":   {func() error { _, err := c.IncrBy(ctx, "text", 1); return err }, errKVNumber.Error()},
+		"incr, an overflow": {func() error { _, err := c.IncrBy(ctx, "most", 1); return err }, errKVOverflow.Error()},
 		"incr, a hash":      {func() error { _, err := c.IncrBy(ctx, "hash", 1); return err }, "the key holds a hash"},
 	} {
 		if err := test.do(); err == nil || err.Error() != test.want {

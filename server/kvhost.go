@@ -90,6 +90,8 @@ func throwStoreError(c *phpbridge.Call, err error) {
 		c.Throw(phpbridge.ThrowException, fmt.Sprintf("%s(): the key holds %s", name, holds))
 	case errors.Is(err, kv.ErrTooLong):
 		c.Throw(phpbridge.ThrowValueError, fmt.Sprintf("%s(): a key may have %d bytes and a value %d", name, kv.MaxKey, kv.MaxValue))
+	case errors.Is(err, kv.ErrReplyTooLong) && c.Func() == phpbridge.KVGetSet:
+		c.Throw(phpbridge.ThrowException, fmt.Sprintf("%s(): the value before has more than %d bytes", name, maxText))
 	case errors.Is(err, kv.ErrReplyTooLong):
 		c.Throw(phpbridge.ThrowException, fmt.Sprintf("%s(): the values have more than %d bytes together", name, phpbridge.MaxAnswer))
 	case errors.Is(err, kv.ErrInvalidTTL):
@@ -125,6 +127,10 @@ func (h *kvHost) reads(c *phpbridge.Call) {
 	h.store.Touch(hashes)
 }
 
+// maxText is the longest string that an answer can have, in bytes: its kind and its
+// length are in the answer too.
+const maxText = phpbridge.MaxAnswer - 5
+
 // text answers the functions for strings and counters.
 func (h *kvHost) text(c *phpbridge.Call) error {
 	switch c.Func() {
@@ -134,8 +140,8 @@ func (h *kvHost) text(c *phpbridge.Call) error {
 	case phpbridge.KVSet, phpbridge.KVSetNX:
 		return h.set(c)
 	case phpbridge.KVGetSet:
-		old, ok, err := h.store.GetSet(c.Bytes(0), c.Bytes(1))
-		return returnText(c, old, ok, err)
+		r, err := h.store.SetWith(c.Bytes(0), c.Bytes(1), kv.SetOptions{WantOld: true, MaxOld: maxText})
+		return returnText(c, r.Old, r.HadOld, err)
 	case phpbridge.KVIncrBy:
 		n, err := h.store.IncrBy(c.Bytes(0), c.Int(1))
 		return returnInt(c, n, err)

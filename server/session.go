@@ -54,6 +54,9 @@ func (h *kvHost) openSession(ctx context.Context, c *phpbridge.Call, key []byte)
 		return context.Canceled
 	}
 	data, _, err := h.store.Get(key)
+	if err == nil && len(data) > maxText {
+		return returnBool(c, false, nil) // PHP warns
+	}
 	if err == nil {
 		c.ReturnString(data)
 	}
