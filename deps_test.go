@@ -76,7 +76,7 @@ var rows = map[string]row{
 			"github.com/coder/websocket", "github.com/chromedp", "github.com/quic-go/quic-go",
 			"github.com/andybalholm/brotli", "github.com/klauspost/compress", // decodes what the server encoded
 		},
-		testModules: []string{"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns", "golang.org/x/net", "github.com/redis/go-redis/v9", "github.com/summerwind/h2spec"},
+		testModules: []string{"github.com/letsencrypt/pebble/v2", "github.com/miekg/dns", "golang.org/x/net", "github.com/quic-go/qpack", "github.com/redis/go-redis/v9", "github.com/summerwind/h2spec"},
 		std:         []string{"net", "os/exec"},
 	},
 	"bench": { // starts the built binary and others to compare

@@ -163,7 +163,8 @@ func TestDotDotInEverySpelling(t *testing.T) {
 		}
 	}
 	// Decoded once, these are names that do not exist.
-	for _, target := range []string{"/%252e%252e/secret.txt", "/..;/secret.txt", "/%c0%ae%c0%ae/secret.txt", "/..%c0%afsecret.txt", "/%ef%bc%8e%ef%bc%8e/secret.txt", "/~/secret.txt", "/secret.txt"} {
+	for _, target := range []string{"/%252e%252e/secret.txt", "/..;/secret.txt", "/%c0%ae%c0%ae/secret.txt", "/..%c0%afsecret.txt", "/%ef%bc%8e%ef%bc%8e/secret.txt", "/~/secret.txt", "/secret.txt",
+		"/con", "/aux.php", "/nul.txt", "/com1", "/a.txt::$DATA", "/a.txt:x", "/a.txt.", "/a.txt%20", "/a.txt%0a", "/A.TXT", "/a.txt;x", "/a%2etxt%2e", "/%2561.txt"} {
 		if resp, body := a.getExactly(target); resp.StatusCode != 404 || strings.Contains(body, "secret") {
 			t.Errorf("GET %s: %s %q, want 404", target, resp.Status, body)
 		}

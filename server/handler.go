@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -33,6 +32,10 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	r = s.proxies.through(r)
 	w.request = r
+	// Somebody in front may go by a Content-Length beside it, and take what follows
+	// for a part of the body. net/http does not tell whether there was one, and such
+	// a connection must end (RFC 9112 §6.1).
+	w.last = !w.shared && len(r.TransferEncoding) > 0
 	s.metrics.begin()
 	defer s.metrics.end()
 
@@ -115,7 +118,7 @@ func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
 		return handlerError
 	}
 	path, ok := decodePath(t.path)
-	if !ok || twoHosts(r) {
+	if !ok || r.Method == http.MethodConnect || r.ProtoMajor > 1 && isMalformed(r) { // CONNECT names no path (RFC 9110 §9.3.6)
 		w.fail(http.StatusBadRequest)
 		return handlerError
 	}
@@ -141,14 +144,6 @@ func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
 		w.Header()["X-Request-Id"] = []string{v.id}
 	}
 	return site.answer(w, r, v, now)
-}
-
-// twoHosts reports whether the request names one host in :authority and another in
-// Host (RFC 9113 §8.3.1). net/http leaves the latter in the header only for
-// HTTP/2 and HTTP/3.
-func twoHosts(r *http.Request) bool {
-	hosts := r.Header["Host"]
-	return len(hosts) > 1 || len(hosts) == 1 && !strings.EqualFold(hosts[0], r.Host)
 }
 
 // siteOf returns the site that the request is for, or why there is none. net/http

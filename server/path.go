@@ -11,24 +11,29 @@ type target struct {
 
 // parseTarget takes a request target apart. Of an absolute URL (RFC 9112 §3.2.2)
 // it keeps what follows the authority. It reports false for a target that names
-// no path: "*", or the authority of a CONNECT; and for a URL without a host.
+// no path: "*", or the authority of a CONNECT; for a URL without a host (§4.2.1); and for one
+// with user information, which is there to make a host look like another (RFC 9110
+// §4.2.4). None has white space or control characters (RFC 3986 §2).
 func parseTarget(s string) (target, bool) {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] == 0x7f {
+			return target{}, false // HTTP/2 and HTTP/3 can carry it (RFC 9113 §8.3.1)
+		}
+	}
 	if !strings.HasPrefix(s, "/") {
 		scheme, rest, ok := strings.Cut(s, "://")
 		if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
 			return target{}, false
 		}
-		i := strings.IndexAny(rest, "/?#")
-		if i == 0 || rest == "" {
-			return target{}, false // no host (RFC 9110 §4.2.1)
+		end := len(rest)
+		if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+			end = i
 		}
-		switch {
-		case i < 0:
-			s = "/"
-		case rest[i] == '/':
-			s = rest[i:]
-		default:
-			s = "/" + rest[i:]
+		if end == 0 || strings.Contains(rest[:end], "@") {
+			return target{}, false
+		}
+		if s = rest[end:]; !strings.HasPrefix(s, "/") {
+			s = "/" + s
 		}
 	}
 	t := target{uri: s}

@@ -19,6 +19,18 @@ func TestParseTargetKeepsWhatTheClientSpelled(t *testing.T) {
 		{"http://host:80/p?q", target{"/p?q", "/p", "q"}, true},
 		{"HTTPS://host", target{"/", "/", ""}, true},
 		{"http://host?q=/x", target{"/?q=/x", "/", "q=/x"}, true},
+		{"http://host#/x", target{"/#/x", "/#/x", ""}, true},
+		{"http://host/a@b?c@d", target{"/a@b?c@d", "/a@b", "c@d"}, true},
+		{"http://user@host/", target{}, false},
+		{"http://user:password@host", target{}, false},
+		{"http://@host?x", target{}, false},
+		{"http:///x", target{}, false},
+		{"http://?x", target{}, false},
+		{"/a b", target{}, false},
+		{"/?a\tb", target{}, false},
+		{"/\r\nX: y", target{}, false},
+		{"/\x00", target{}, false},
+		{"/\x7f", target{}, false},
 		{"*", target{}, false},
 		{"host:443", target{}, false},
 		{"ftp://host/x", target{}, false},
@@ -101,6 +113,29 @@ func TestFileNameIsClean(t *testing.T) {
 			t.Errorf("fileName(%q) = %q, want %q", p, got, want)
 		}
 	}
+}
+
+func FuzzParseTarget(f *testing.F) {
+	for _, seed := range []string{
+		"/", "/a?b=c", "*", "x:80", "http://x", "HTTPS://x:1/y?z", "http://a@x/", "http:///", "//x/y", "/a b", "/\r\n", "http://x?/@", "http://x#@/", "ftp://x/",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got, ok := parseTarget(s)
+		if !ok {
+			return
+		}
+		if !strings.HasPrefix(got.path, "/") || !strings.HasSuffix(s, strings.TrimPrefix(got.uri, "/")) {
+			t.Errorf("parseTarget(%q) = %+v: not the end of what was sent", s, got)
+		}
+		if uri := got.path + "?" + got.query; uri != got.uri && got.path != got.uri {
+			t.Errorf("parseTarget(%q) = %+v: path and query are not the whole", s, got)
+		}
+		if strings.ContainsAny(got.uri, " \r\n\t\x00") {
+			t.Errorf("parseTarget(%q) = %+v: would end a line", s, got)
+		}
+	})
 }
 
 func FuzzDecodePath(f *testing.F) {

@@ -24,6 +24,7 @@ type response struct {
 	timed     bool          // a write deadline is set
 	old       bool          // the client speaks HTTP/1.0
 	shared    bool          // the connection has other streams
+	last      bool          // nothing more is read from the connection
 	http3     *http3Server  // that counts what is left out; nil for other versions
 	altSvc    []string      // tells of HTTP/3; nil for nothing
 	trail     trail
@@ -66,6 +67,9 @@ func (w *response) begin(status int) {
 	w.status, w.announced = status, -1
 	if w.altSvc != nil && len(w.Header()["Alt-Svc"]) == 0 {
 		w.Header()["Alt-Svc"] = w.altSvc
+	}
+	if w.last && status >= 200 {
+		w.Header()["Connection"] = closeHeader
 	}
 	if length := w.Header()["Content-Length"]; len(length) != 0 {
 		if n, err := strconv.ParseUint(length[0], 10, 63); err != nil || len(length) > 1 {
@@ -230,6 +234,7 @@ func (w *response) dropHeader() {
 
 // Header values that are shared by all responses and never changed.
 var (
-	textPlain = []string{"text/plain; charset=utf-8"}
-	typeJSON  = []string{"application/json"}
+	closeHeader = []string{"close"}
+	textPlain   = []string{"text/plain; charset=utf-8"}
+	typeJSON    = []string{"application/json"}
 )
