@@ -46,6 +46,9 @@ func TestEventStreamIsAConnection(t *testing.T) {
 	}
 	s.want("97binary")
 
+	s.wantRun(`ephpm_ws_send('a'); ephpm_ws_send('b'); return 'c';`, "a")
+	s.want("b")
+	s.want(`"c"`)
 	w.wantRun(`return ephpm_ws_connection_close('`+s.connection+`', 4001, 'enough');`, "true")
 	s.wantEnd(4001, "enough", false)
 	p.wantTrail(`["4001","enough","server"]`)
@@ -273,4 +276,19 @@ func TestAccessLogHasTheEndOfAnEventStream(t *testing.T) {
 	s.ask("DELETE", "")
 	p.waitLog(`"CLOSE /\?connect=\S* HTTP/1\.1" 1000 .*cause=client .*frames_out=1`)
 	p.waitLog(`"GET /\?connect=\S* HTTP/1\.1" 200 `)
+}
+
+// What a script is told of a send is true at the end of a connection, too.
+func TestEventStreamThatClosesTakesNoMore(t *testing.T) {
+	t.Parallel()
+	p := startPlay(t, sseOn)
+	s := p.listen("")
+	if resp, _ := s.post(`trail([ephpm_ws_send('x'), ephpm_ws_close(4000), ephpm_ws_send('y'), ephpm_ws_connection_send($id, 'y')]);`); resp.StatusCode != 204 {
+		t.Errorf("message: %s", resp.Status)
+	}
+	s.want("x")
+	s.wantEnd(4000, "", false)
+	if got := p.trail(1)[0]; got != "[true,true,false,false]" {
+		t.Errorf("sends around a close gave %s", got)
+	}
 }

@@ -158,6 +158,9 @@ func (c *Conn) endLocked(e *ending) bool {
 		return false
 	}
 	c.end = e
+	if c.handler != nil {
+		c.handler.Closing()
+	}
 	c.makeRoomLocked()
 	c.signalLocked()
 	return true

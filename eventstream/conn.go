@@ -19,6 +19,9 @@ var (
 
 // A Handler is told of the end of a connection.
 type Handler interface {
+	// Closing is called once for a connection that was opened, when every further send
+	// is refused. It must not wait, nor call the Conn.
+	Closing()
 	// Closed is called once for a connection that was opened, when its client can
 	// be told nothing any more and the last message was handled. It must not wait.
 	Closed(c Closed)
@@ -85,6 +88,9 @@ func (c *Conn) Open(h Handler, polled bool, seq uint64) {
 	}
 	if polled {
 		c.polls.begin(c)
+	}
+	if c.end != nil {
+		h.Closing()
 	}
 }
 

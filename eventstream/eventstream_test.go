@@ -15,6 +15,13 @@ import (
 type handler struct {
 	mu     sync.Mutex
 	closed []Closed
+	refuse int // calls of Closing
+}
+
+func (h *handler) Closing() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refuse++
 }
 
 func (h *handler) Closed(c Closed) {
@@ -35,6 +42,11 @@ func (h *handler) wantEnd(t *testing.T, code int, reason, cause string) {
 	ends := h.ends()
 	if len(ends) != 1 || ends[0].Ending != (Ending{code, reason, cause}) {
 		t.Errorf("ends are %+v, want one: %d %q %s", ends, code, reason, cause)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuse != 1 {
+		t.Errorf("Closing was called %d times, want once", h.refuse)
 	}
 }
 
@@ -87,7 +99,7 @@ func serve(t *testing.T, c *Conn, seq uint64) *stream {
 	s := &stream{Conn: c, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	s.leave = cancel
-	c.Open(s, false, seq)
+	c.Open(&s.handler, false, seq)
 	go func() {
 		defer close(s.done)
 		c.Serve(ctx, &s.out, Hello{Connection: "id", Key: "key"})

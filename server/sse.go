@@ -68,9 +68,12 @@ func (e *eventStream) Kill(code int, reason string, cause websocket.Cause) bool 
 // Cut implements sink.
 func (e *eventStream) Cut(cause websocket.Cause) { e.Conn.Cut(string(cause)) }
 
-// Closed is told of the end, by eventstream.Conn.
-func (e *eventStream) Closed(c eventstream.Closed) {
-	e.c.Closed(websocket.Closed{
+// A streamHandler is told what happens to an eventStream.
+type streamHandler struct{ *socket }
+
+// Closed implements eventstream.Handler.
+func (h streamHandler) Closed(c eventstream.Closed) {
+	h.socket.Closed(websocket.Closed{
 		Code: c.Code, Reason: c.Reason, Cause: websocket.Cause(c.Cause), Duration: c.Duration,
 		FramesIn: c.FramesIn, FramesOut: c.FramesOut, BytesIn: c.BytesIn, BytesOut: c.BytesOut,
 	})
@@ -144,7 +147,7 @@ func (s *sockets) begin(e *eventStream) (resumed bool) {
 	if r.asked {
 		s.streams.metrics.resumed.WithLabelValues(map[bool]string{true: "true", false: "false"}[resumed]).Inc()
 	}
-	e.Open(e, e.c.transport == overPoll, at)
+	e.Open(streamHandler{e.c}, e.c.transport == overPoll, at)
 	return resumed
 }
 
