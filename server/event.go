@@ -51,11 +51,10 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 	return result.Fatal, nil
 }
 
-// posts returns how the script of an event sends to its connection. It waits for each
-// message to be taken before and after a socket is open, and with an event stream,
-// which does not say when it begins to close.
+// posts returns how the script of an event sends to its socket. Before and after
+// the socket is open it waits for each message to be taken.
 func (s *sockets) posts(c *socket, name string) *phpbridge.Posts {
-	if _, ok := c.conn.(*websocket.Conn); !ok || name != eventMessage {
+	if name != eventMessage {
 		return nil
 	}
 	p := phpbridge.NewPosts(s.maxMessage)
