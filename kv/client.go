@@ -53,6 +53,7 @@ type client struct {
 	library string
 
 	subscriber subscriber
+	unmonitor  func() // ends what MONITOR began; nil: nothing did
 }
 
 func newClient(s *Server, l net.Listener, conn net.Conn, id int64) *client {
@@ -198,6 +199,7 @@ func (c *client) cutIfStale(now int64) {
 // end frees what the client holds.
 func (c *client) end() {
 	c.unsubscribeAll()
+	c.endMonitor()
 	c.stopWriter()
 	c.close()
 }

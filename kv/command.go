@@ -25,6 +25,7 @@ const (
 	noTransaction                           // cannot be queued
 	writes                                  // changes keys
 	takesLong                               // or waits for others: not for a loop
+	secret                                  // monitors do not see it
 )
 
 // A keyRange says which arguments are keys: from the first to the last, which
@@ -88,6 +89,7 @@ func (c *client) run(args [][]byte) bool {
 		return false
 	}
 	c.commands++
+	c.report(cmd, args)
 	if cmd.flags&noGate != 0 {
 		cmd.run(c, args)
 		return true
@@ -96,6 +98,13 @@ func (c *client) run(args [][]byte) bool {
 	defer c.store.gate.RUnlock()
 	cmd.run(c, args)
 	return true
+}
+
+// report shows a command that runs to the monitors of its Store.
+func (c *client) report(cmd *command, args [][]byte) {
+	if c.store != nil && c.store.Monitored() && cmd.flags&secret == 0 {
+		c.store.Report(c.address, string(args[0]), args[1:]...)
+	}
 }
 
 // refuse returns the error for a command that cannot run.

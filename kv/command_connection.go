@@ -10,8 +10,8 @@ var connectionCommands = []command{
 	{"select", 2, noGate, keyRange{}, cmdSelect},
 	{"quit", -1, everyone | forSubscribers | atOnce, keyRange{}, cmdQuit},
 	{"reset", 1, everyone | forSubscribers | atOnce, keyRange{}, cmdReset},
-	{"auth", -2, everyone | noTransaction | takesLong, keyRange{}, cmdAuth},
-	{"hello", -1, everyone | noTransaction | takesLong, keyRange{}, cmdHello},
+	{"auth", -2, everyone | noTransaction | takesLong | secret, keyRange{}, cmdAuth},
+	{"hello", -1, everyone | noTransaction | takesLong | secret, keyRange{}, cmdHello},
 	{"client", -2, noGate, keyRange{}, cmdClient},
 }
 
@@ -57,6 +57,7 @@ func cmdQuit(c *client, args [][]byte) {
 
 func cmdReset(c *client, args [][]byte) {
 	c.unsubscribeAll()
+	c.endMonitor()
 	c.tx = transaction{}
 	c.reply.resp = 2
 	c.user, c.store = "", nil
@@ -103,6 +104,7 @@ func (c *client) login(user, password string) bool {
 	}
 	if s != c.store {
 		c.unsubscribeAll() // they were another site's
+		c.endMonitor()
 		c.tx = transaction{}
 	}
 	c.user = user

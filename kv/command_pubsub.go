@@ -11,6 +11,7 @@ var pubsubCommands = []command{
 	{"punsubscribe", -1, subscribing, keyRange{}, func(c *client, args [][]byte) { c.unsubscribe(args[1:], true, "punsubscribe") }},
 	{"publish", 3, noGate, keyRange{}, cmdPublish},
 	{"pubsub", -2, noGate, keyRange{}, cmdPubSub},
+	{"monitor", 1, noGate | noTransaction | takesLong, keyRange{}, cmdMonitor},
 }
 
 // cmdPublish answers with how many got the message, clients of Redis and
@@ -44,4 +45,22 @@ func cmdPubSub(c *client, args [][]byte) {
 	default:
 		c.reply.error(unknownSub("pubsub", sub))
 	}
+}
+
+// cmdMonitor shows the client every command of its Store. One that does not read
+// is cut, as with messages.
+func cmdMonitor(c *client, args [][]byte) {
+	c.reply.ok()
+	if !c.flush() {
+		c.closing = true
+		return
+	}
+	if c.unmonitor != nil {
+		return
+	}
+	c.startWriter()
+	c.unmonitor = c.store.monitor(watcher{"0", func(line []byte) {
+		c.queue(append(append([]byte{'+'}, line...), "\r\n"...)) // or it is cut
+	}})
+	c.listens.Store(c.hears())
 }

@@ -19,6 +19,7 @@ import (
 //	 32  u64  size of the whole memory
 //	 40  u64  offset of the buckets
 //	 48  u64  offset of the first entry that there may be
+//	 56  u32  1 while reads are watched: readers ask the Store instead
 //	stripes    stripeCount times u32, at stripesAt
 //	buckets    u32 each: the ref of an entry, 0 for none
 //	entries    anywhere behind, each at a multiple of 8
@@ -75,6 +76,8 @@ const (
 	offSize    = 32
 	offTable   = 40
 	offEntries = 48
+
+	offMonitored = 56
 
 	entryHeader = 40
 	entNext     = 0

@@ -20,8 +20,9 @@ type Store struct {
 
 	// Clients of a Server hold gate for reading while they run a command, and
 	// alone for a transaction.
-	gate sync.RWMutex
-	hub  hub
+	gate     sync.RWMutex
+	hub      hub
+	monitors monitors
 
 	lockMu sync.Mutex // guards the following
 	locks  locker

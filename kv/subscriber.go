@@ -105,6 +105,18 @@ func (c *client) subscribed() int {
 	return len(c.subscriber.channels) + len(c.subscriber.patterns)
 }
 
+// hears reports whether the client gets what it does not ask for.
+func (c *client) hears() bool { return c.subscribed() > 0 || c.unmonitor != nil }
+
+// endMonitor ends what MONITOR began, if it did.
+func (c *client) endMonitor() {
+	if c.unmonitor != nil {
+		c.unmonitor()
+		c.unmonitor = nil
+		c.listens.Store(c.hears())
+	}
+}
+
 func (c *client) names(pattern bool) map[string]bool {
 	if pattern {
 		return c.subscriber.patterns
@@ -157,7 +169,7 @@ func (c *client) unsubscribe(names [][]byte, pattern bool, verb string) {
 			c.subscriber.named -= len(name)
 			c.store.hub.remove(string(name), pattern, c)
 		}
-		c.listens.Store(c.subscribed() > 0)
+		c.listens.Store(c.hears())
 		c.confirm(verb, name)
 	}
 }
@@ -179,5 +191,5 @@ func (c *client) unsubscribeAll() {
 			c.store.hub.remove(name, pattern, c)
 		}
 	}
-	c.listens.Store(false)
+	c.listens.Store(c.hears())
 }

@@ -83,6 +83,7 @@ func cmdExec(c *client, args [][]byte) {
 	start, tooLong := len(c.reply.b), false
 	c.reply.array(len(tx.queue))
 	for _, q := range tx.queue { // all of them, whatever becomes of the replies
+		c.report(q.cmd, q.args)
 		q.cmd.run(c, q.args)
 		if tooLong = tooLong || len(c.reply.b)-start > c.server.opts.MaxReply; tooLong {
 			c.reply.b = c.reply.b[:start]

@@ -6,6 +6,7 @@ import "C"
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -50,6 +51,7 @@ const (
 	KVUnlock   Func = C.EPHPM_CALL_KV_UNLOCK    // token
 	KVScan     Func = C.EPHPM_CALL_KV_SCAN      // prefix, cursor, limit
 	KVReads    Func = C.EPHPM_CALL_KV_READS     // hits, misses, hashes of 8 bytes each; by the bridge, without an answer
+	KVMonitor  Func = C.EPHPM_CALL_KV_MONITOR   // 0 or a number that it returned; for RemoteHost
 
 	SessionOpen    Func = C.EPHPM_CALL_SESSION_OPEN    // ID
 	SessionWrite   Func = C.EPHPM_CALL_SESSION_WRITE   // ID, data, seconds
@@ -77,7 +79,7 @@ var signatures = map[Func]string{
 	KVGet: "s", KVSet: "ssi", KVSetNX: "ssi", KVDel: "*", KVExists: "s", KVIncrBy: "si",
 	KVExpire: "si", KVTTL: "s", KVFlushAll: "", KVWait: "sii", KVMGet: "*", KVMSet: "i*",
 	KVGetSet: "ss", KVAppend: "ss", KVHSet: "sss", KVHGet: "ss", KVHDel: "s*", KVHGetAll: "s",
-	KVHIncrBy: "ssi", KVCAS: "snsi", KVLock: "sii", KVUnlock: "s", KVScan: "sii",
+	KVHIncrBy: "ssi", KVCAS: "snsi", KVLock: "sii", KVUnlock: "s", KVScan: "sii", KVMonitor: "i",
 
 	SessionOpen: "s", SessionWrite: "ssi", SessionTouch: "ssi", SessionClose: "",
 	SessionDestroy: "s", SessionExists: "s",
@@ -165,6 +167,25 @@ func (c *Call) IsNull(i int) bool { return c.values[i].kind == C.EPHPM_VAL_NULL 
 // Rest returns the arguments behind the fixed ones, of a function that takes any
 // number. They are valid until HostCall returns.
 func (c *Call) Rest() [][]byte { return c.rest }
+
+// Texts returns all arguments as text; null is nil. They are valid until HostCall
+// returns.
+func (c *Call) Texts() [][]byte {
+	fixed, _ := strings.CutSuffix(signatures[c.function], "*")
+	texts := make([][]byte, 0, len(fixed)+len(c.rest))
+	for _, v := range c.values[:len(fixed)] {
+		switch v.kind {
+		case C.EPHPM_VAL_INT:
+			v.text = strconv.AppendInt(nil, v.n, 10)
+		case C.EPHPM_VAL_TRUE:
+			v.text = []byte("true")
+		case C.EPHPM_VAL_FALSE:
+			v.text = []byte("false")
+		}
+		texts = append(texts, v.text)
+	}
+	return append(texts, c.rest...)
+}
 
 // ReturnBool answers with a bool.
 func (c *Call) ReturnBool(b bool) {

@@ -13,7 +13,7 @@ import (
 // call them.
 var layoutNames = map[string]string{
 	"MAGIC": "layoutMagic", "OFF_MAGIC": "offMagic", "OFF_K0": "offK0", "OFF_K1": "offK1", "OFF_BUCKETS": "offBuckets",
-	"OFF_TOUCH": "offTouch", "STRIPES": "stripeCount", "ENTRY_HEADER": "entryHeader", "ENT_NEXT": "entNext",
+	"OFF_TOUCH": "offTouch", "OFF_MONITORED": "offMonitored", "STRIPES": "stripeCount", "ENTRY_HEADER": "entryHeader", "ENT_NEXT": "entNext",
 	"ENT_HASH": "entHash", "ENT_VALUE": "entValue", "ENT_KEY": "entKey", "ENT_KIND": "entKind", "ENT_CODING": "entCoding",
 	"ENT_EXPIRY": "entExpiry", "MAX_CHAIN": "maxChain", "STRIPES_AT": "headerSize",
 }

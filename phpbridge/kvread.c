@@ -17,6 +17,7 @@
 #define OFF_K1 16
 #define OFF_BUCKETS 24
 #define OFF_TOUCH 28
+#define OFF_MONITORED 56
 #define STRIPES_AT 4096
 #define STRIPES 1024
 #define BUCKETS_AT (STRIPES_AT + 4 * STRIPES)
@@ -261,7 +262,7 @@ enum ephpm_kv_result ephpm_kv_read(const zend_string *key, zend_string **value)
 		return EPHPM_KV_ASK;
 	}
 	const struct ephpm_store *s = &ephpm_worker.stores[number - 1];
-	if (load64(s->base + OFF_MAGIC) != MAGIC) {
+	if (load64(s->base + OFF_MAGIC) != MAGIC || load32(s->base + OFF_MONITORED)) {
 		return EPHPM_KV_ASK;
 	}
 	uint64_t hash =

@@ -43,7 +43,7 @@ func dialStore(t *testing.T, limit int64) (*KVClient, *kv.Store) {
 			return
 		}
 		defer conn.Close()
-		_ = phpbridge.ServeCalls(ctx, conn, func(string) (phpbridge.Host, error) { return storeHost{newKVHost(store)}, nil })
+		_ = phpbridge.ServeCalls(ctx, conn, func(string) (phpbridge.Host, error) { return storeHost{newKVHost("a.example", store)}, nil })
 	})
 	t.Cleanup(func() {
 		cancel()

@@ -14,15 +14,18 @@ import (
 
 // A kvHost answers what PHP asks of the key-value store of its site.
 type kvHost struct {
+	site  string
 	store *kv.Store
 	// stopping ends when the site stops, and with it the waits of PHP for a change
 	// or a lock. It is kept since each call has a context of its own.
 	stopping context.Context
 	stop     context.CancelFunc
+
+	monitors kvMonitors
 }
 
-func newKVHost(store *kv.Store) *kvHost {
-	h := &kvHost{store: store}
+func newKVHost(site string, store *kv.Store) *kvHost {
+	h := &kvHost{site: site, store: store}
 	h.stopping, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -30,14 +33,16 @@ func newKVHost(store *kv.Store) *kvHost {
 // textNoStore is thrown where a request has no store.
 const textNoStore = "ephpm_kv: no key-value store for this request"
 
-// kvNames are the PHP names of the functions that refuse arguments.
+// kvNames are the PHP names of the functions.
 var kvNames = map[phpbridge.Func]string{
 	phpbridge.KVGet: "ephpm_kv_get", phpbridge.KVSet: "ephpm_kv_set", phpbridge.KVSetNX: "ephpm_kv_setnx",
-	phpbridge.KVIncrBy: "ephpm_kv_incr_by", phpbridge.KVWait: "ephpm_kv_wait", phpbridge.KVMGet: "ephpm_kv_mget",
-	phpbridge.KVMSet: "ephpm_kv_mset", phpbridge.KVGetSet: "ephpm_kv_getset", phpbridge.KVAppend: "ephpm_kv_append",
-	phpbridge.KVHSet: "ephpm_kv_hset", phpbridge.KVHGet: "ephpm_kv_hget", phpbridge.KVHDel: "ephpm_kv_hdel",
-	phpbridge.KVHGetAll: "ephpm_kv_hgetall", phpbridge.KVHIncrBy: "ephpm_kv_hincrby", phpbridge.KVCAS: "ephpm_kv_cas",
-	phpbridge.KVLock: "ephpm_kv_lock", phpbridge.KVExpire: "ephpm_kv_expire", phpbridge.KVScan: "ephpm_kv_scan",
+	phpbridge.KVDel: "ephpm_kv_del", phpbridge.KVExists: "ephpm_kv_exists", phpbridge.KVIncrBy: "ephpm_kv_incr_by",
+	phpbridge.KVExpire: "ephpm_kv_expire", phpbridge.KVTTL: "ephpm_kv_ttl", phpbridge.KVFlushAll: "ephpm_kv_flush_all",
+	phpbridge.KVWait: "ephpm_kv_wait", phpbridge.KVMGet: "ephpm_kv_mget", phpbridge.KVMSet: "ephpm_kv_mset",
+	phpbridge.KVGetSet: "ephpm_kv_getset", phpbridge.KVAppend: "ephpm_kv_append", phpbridge.KVHSet: "ephpm_kv_hset",
+	phpbridge.KVHGet: "ephpm_kv_hget", phpbridge.KVHDel: "ephpm_kv_hdel", phpbridge.KVHGetAll: "ephpm_kv_hgetall",
+	phpbridge.KVHIncrBy: "ephpm_kv_hincrby", phpbridge.KVCAS: "ephpm_kv_cas", phpbridge.KVLock: "ephpm_kv_lock",
+	phpbridge.KVUnlock: "ephpm_kv_unlock", phpbridge.KVScan: "ephpm_kv_scan",
 }
 
 // call answers one call.
@@ -47,9 +52,12 @@ func (h *kvHost) call(ctx context.Context, c *phpbridge.Call) {
 		return
 	}
 	var err error
+	h.report(c)
 	switch f := c.Func(); {
 	case f == phpbridge.KVReads:
 		h.reads(c)
+	case f == phpbridge.KVMonitor:
+		h.monitor(ctx, c)
 	case f >= phpbridge.SessionOpen:
 		err = h.session(ctx, c)
 	case f == phpbridge.KVHSet, f == phpbridge.KVHGet, f == phpbridge.KVHDel, f == phpbridge.KVHGetAll, f == phpbridge.KVHIncrBy:

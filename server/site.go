@@ -85,7 +85,7 @@ func newSite(name string, config Config, t *tenant, with *shared, m *metrics, lo
 	if err != nil {
 		return nil, err
 	}
-	kvs := newKVHost(t.store)
+	kvs := newKVHost(name, t.store)
 	return &site{
 		name: name,
 		root: root,

@@ -25,6 +25,7 @@ const kvUsage = `Usage:
   ephpm kv ttl KEY                         print the seconds left, -1 for no limit
   ephpm kv incr KEY [--by N]               add N, or 1, and print the sum
   ephpm kv ping                            print PONG if the store answers
+  ephpm kv monitor                         print every command as it happens
 
   They reach a server that runs, over its control socket.
 
@@ -68,6 +69,8 @@ var kvCommands = map[string]kvCommand{
 	"ttl":  {least: 1, most: 1, want: "KEY", run: kvTTL},
 	"incr": {least: 1, most: 1, want: "KEY", flags: []string{"by"}, run: kvIncr},
 	"ping": {want: "no arguments", run: kvPing},
+
+	"monitor": {want: "no arguments", run: kvMonitor},
 }
 
 // kvStore runs a command line of ephpm kv.
@@ -157,11 +160,8 @@ func (l *kvLine) command() (kvCommand, error) {
 }
 
 func unknownKV(name string) error {
-	if name == "monitor" {
-		return errors.New("ephpm kv monitor is not available: workers read the store's memory by themselves; [server.metrics] counts what is done")
-	}
 	text := fmt.Sprintf("ephpm kv: unknown command %q", name)
-	names := []string{"get", "set", "del", "keys", "ttl", "incr", "ping"}
+	names := []string{"get", "set", "del", "keys", "ttl", "incr", "ping", "monitor"}
 	if near := nearest(name, names); near != "" {
 		text += "; did you mean " + near + "?"
 	}
@@ -277,4 +277,23 @@ func kvPing(ctx context.Context, l *kvLine, c *server.KVClient) error {
 	}
 	_, err := fmt.Fprintln(l.stdout, "PONG")
 	return err
+}
+
+// kvMonitor prints commands until it is killed or the server stops.
+func kvMonitor(ctx context.Context, l *kvLine, c *server.KVClient) error {
+	out := bufio.NewWriter(l.stdout)
+	return c.Monitor(ctx, func(lines [][]byte, lost int64) error {
+		for _, line := range lines {
+			_, _ = out.Write(line) // WriteByte has its error as well
+			if err := out.WriteByte('\n'); err != nil {
+				return err
+			}
+		}
+		if lost > 0 {
+			if _, err := fmt.Fprintf(out, "# %d lines are lost: this reader was too slow\n", lost); err != nil {
+				return err
+			}
+		}
+		return out.Flush()
+	})
 }

@@ -10,7 +10,7 @@ func TestKVRefusesWrongCommandLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                                "ephpm kv: a command is missing",
 		"gte k":                           `ephpm kv: unknown command "gte"; did you mean get?`,
-		"monitor":                         "ephpm kv monitor is not available",
+		"monitor k":                       "ephpm kv monitor: 1 arguments, want no arguments",
 		"get":                             "ephpm kv get: 0 arguments, want KEY",
 		"get a b":                         "ephpm kv get: 2 arguments, want KEY",
 		"set":                             "ephpm kv set: 0 arguments, want KEY [VALUE]",
