@@ -30,7 +30,7 @@ func TestSitesFindTheirCertificatesInADirectory(t *testing.T) {
 	if err := issueLive(ca, live, "a.test"); err != nil {
 		t.Fatal(err)
 	}
-	s := startSites(t, fmt.Sprintf("[server]\nsites_dir = \"$dir/sites\"\nsites_state_dir = \"$dir/state\"\n[server.tls]\ncert_dir = %q\n", live),
+	s := startSites(t, sitesDirTOML+fmt.Sprintf("[server.tls]\ncert_dir = %q\n", live),
 		map[string]string{"a.test/index.php": tlsVars, "b.test/index.php": tlsVars})
 	shows := func(name string) error {
 		conn, err := tls.Dial("tcp", s.Addr, &tls.Config{RootCAs: ca.Pool, ServerName: name})

@@ -28,11 +28,7 @@ echo json_encode([
 
 func TestSitesOfADirectoryAreIsolated(t *testing.T) {
 	t.Parallel()
-	s := startSites(t, `
-[server]
-sites_dir = "$dir/sites"
-sites_state_dir = "$dir/state"
-[php]
+	s := startSites(t, sitesDirTOML+`[php]
 workers = 1
 ini_overrides = [["disable_functions", "phpinfo"], ["opcache.file_update_protection", "0"]]
 `, map[string]string{
@@ -75,11 +71,7 @@ ini_overrides = [["disable_functions", "phpinfo"], ["opcache.file_update_protect
 // not yet served another site by its first request.
 func TestTheFirstRequestOfAWorkerHasItsSitesTemporaryFiles(t *testing.T) {
 	t.Parallel()
-	s := startSites(t, `
-[server]
-sites_dir = "$dir/sites"
-sites_state_dir = "$dir/state"
-[php]
+	s := startSites(t, sitesDirTOML+`[php]
 workers = 1
 worker_max_requests = 1
 `, map[string]string{
@@ -202,11 +194,7 @@ root = "$dir/sites/c"
 func TestDirectoriesMayRunAsTheirOwners(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
-	s := startSites(t, `
-[server]
-sites_dir = "$dir/sites"
-sites_state_dir = "$dir/state"
-sites_run_as = "owner"
+	s := startSites(t, sitesDirTOML+`sites_run_as = "owner"
 [server.security]
 open_basedir = false
 multi_tenant_hardening = false

@@ -37,6 +37,10 @@ func startSites(t *testing.T, toml string, files map[string]string) *siteTest {
 	return &siteTest{startApp(t, appOptions{TOML: toml}), dir}
 }
 
+// sitesDirTOML, in front of what startSites gets, makes a site of each directory of
+// files. [server] is open behind it.
+const sitesDirTOML = "[server]\nsites_dir = \"$dir/sites\"\nsites_state_dir = \"$dir/state\"\n"
+
 // ask fetches a path of a host; pairs of header are a name and a value.
 func (s *siteTest) ask(host, path string, header ...string) (*http.Response, string) {
 	s.t.Helper()
@@ -99,7 +103,7 @@ fallback = ["$uri", "$uri/", "=410"]
 
 func TestMalformedHostsAreRefused(t *testing.T) {
 	t.Parallel()
-	s := startSites(t, "[server]\nsites_dir = \"$dir/sites\"\nsites_state_dir = \"$dir/state\"\n",
+	s := startSites(t, sitesDirTOML,
 		map[string]string{"a.example/index.php": `<?php echo "a";`})
 	for host, want := range map[string]int{
 		"a.example": 200, "A.EXAMPLE": 200, "a.example.": 200, "a.example:1": 200, "a.example:": 200,
@@ -189,7 +193,7 @@ root = "$dir/sites/b"
 
 func TestDirectoriesAreSitesWhileTheServerRuns(t *testing.T) {
 	t.Parallel()
-	s := startSites(t, "[server]\nsites_dir = \"$dir/sites\"\nsites_state_dir = \"$dir/state\"\nsites_domain_suffix = \".localhost\"\n",
+	s := startSites(t, sitesDirTOML+"sites_domain_suffix = \".localhost\"\n",
 		map[string]string{"a.example/index.php": `<?php echo "a";`, "a.example/websocket.php": siteSocket, "dev/index.php": `<?php echo "dev";`})
 	s.want("a.example", "/", 200, "a")
 	s.want("dev.localhost", "/", 200, "dev")

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"time"
 
 	"ephpm/kv"
@@ -126,6 +127,7 @@ func (k *checks) redis(c Config) {
 	case r.Socket == "":
 		k.add(table+"listen", "is empty, as socket is; set one of them, or enabled = false")
 	}
+	k.inDirectory(table+"socket", r.Socket)
 	if len(r.Socket) > maxSocketPath {
 		k.add(table+"socket", "is %d bytes long, at most %d are possible for a socket", len(r.Socket), maxSocketPath)
 	}
@@ -141,6 +143,23 @@ func (k *checks) redis(c Config) {
 }
 
 // directory checks that a directory is there.
+// inDirectory checks that a file can be made where its path says. Empty is no file.
+func (k *checks) inDirectory(key, path string) {
+	if path == "" {
+		return
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		k.add(key, "%q is a directory; name a file in it", path)
+		return
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil {
+		k.add(key, "%q cannot be made, its directory cannot be read: %v", path, errors.Unwrap(err))
+	} else if !info.IsDir() {
+		k.add(key, "%q cannot be made: %q is not a directory", path, dir)
+	}
+}
+
 func (k *checks) directory(key, path string) {
 	if info, err := os.Stat(path); err != nil {
 		k.add(key, "%q cannot be read: %v; make the directory first", path, errors.Unwrap(err))

@@ -1,11 +1,5 @@
 package server
 
-import (
-	"errors"
-	"os"
-	"path/filepath"
-)
-
 // LoggingConfig is [server.logging].
 type LoggingConfig struct {
 	// Level is the least that is logged: "debug", "info", "warn" or "error".
@@ -54,9 +48,5 @@ func (k *checks) logging(c LoggingConfig) {
 	if c.Access == "" || c.Access == AccessStdout {
 		return
 	}
-	if info, err := os.Stat(c.Access); err == nil && info.IsDir() {
-		k.add("server.logging.access", "%q is a directory; name a file in it, or %q", c.Access, AccessStdout)
-	} else if _, err := os.Stat(filepath.Dir(c.Access)); err != nil {
-		k.add("server.logging.access", "the directory of %q cannot be read: %v", c.Access, errors.Unwrap(err))
-	}
+	k.inDirectory("server.logging.access", c.Access)
 }

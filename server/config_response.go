@@ -3,7 +3,10 @@ package server
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/textproto"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -117,6 +120,23 @@ func (k *checks) errorPages(key string, pages ErrorPages) {
 		}
 		if path, ok := decodePath(page); !ok || strings.ContainsAny(page, "?#%") || isDirectoryPath(path) {
 			k.add(key, `%s: %q is not the path of a file or script such as "/404.html"`, status, page)
+		}
+	}
+}
+
+// missingPages warns of pages that are not there. They may come with a deploy.
+func missingPages(key, root string, pages ErrorPages, warn func(key, format string, args ...any)) {
+	if root == "" {
+		return
+	}
+	for _, status := range slices.Sorted(maps.Keys(pages)) {
+		path, ok := decodePath(pages[status])
+		if !ok {
+			continue // Validate says so
+		}
+		file := filepath.Join(root, fileName(path))
+		if info, err := os.Stat(file); err != nil || info.IsDir() {
+			warn(key, "%s: there is no file %q yet; without it the server's own text is sent", status, file)
 		}
 	}
 }

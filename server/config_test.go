@@ -122,6 +122,11 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"server.logging.format", "text, json", func(c *Config) { c.Server.Logging.Format = "xml" }},
 		{"server.logging.access_format", "common, combined, json", func(c *Config) { c.Server.Logging.AccessFormat = "apache" }},
 		{"server.logging.access", "directory", func(c *Config) { c.Server.Logging.Access = t.TempDir() }},
+		{"server.pid_file", "its directory cannot be read", func(c *Config) { c.Server.PIDFile = missing + "/pid" }},
+		{"server.pid_file", "is a directory", func(c *Config) { c.Server.PIDFile = t.TempDir() }},
+		{"server.pid_file", "is not a directory", func(c *Config) { c.Server.PIDFile = file + "/pid" }},
+		{"server.control_socket", "its directory cannot be read", func(c *Config) { c.Server.ControlSocket = missing + "/s" }},
+		{"kv.redis_compat.socket", "its directory cannot be read", func(c *Config) { c.KV.Redis.Enabled, c.KV.Redis.Socket = true, missing+"/s" }},
 		{"server.logging.access", "cannot be read", func(c *Config) { c.Server.Logging.Access = missing + "/access.log" }},
 		{"server.logging.level", "debug, info", func(c *Config) { c.Server.Logging.Level = "loud" }},
 		{"server.limits.per_ip_rate", "less than 0", func(c *Config) { c.Server.Limits.PerIPRate = -0.5 }},
@@ -282,6 +287,22 @@ func TestWarningsNameTheKey(t *testing.T) {
 		c.Server.WebSocket.Enabled = false
 		if lines := c.Warnings(); len(lines) != 0 {
 			t.Errorf("Warnings with sockets off = %q, want none", lines)
+		}
+	}
+}
+
+func TestMissingErrorPagesAreTold(t *testing.T) {
+	c := goodConfig(t)
+	writeFile(t, c.Server.DocumentRoot, "404.html")
+	c.Server.ErrorPages = ErrorPages{"404": "/404.html", "5xx": "/no/such.php"}
+	c.Sites = []SiteConfig{
+		{Names: []string{"a.example"}, Root: c.Server.DocumentRoot},
+		{Names: []string{"b.example"}, Root: c.Server.DocumentRoot, ErrorPages: ErrorPages{"403": "/b.html", "404": "/404.html"}},
+	}
+	lines := c.Warnings()
+	for i, want := range []string{"server.error_pages: 5xx: there is no file", "server.error_pages: 5xx: there is no file", "site[2].error_pages: 403: there is no file"} {
+		if len(lines) != 3 || !strings.HasPrefix(lines[i], want) {
+			t.Fatalf("the warnings are %q, want 3, number %d of them %q", lines, i+1, want)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (e *errorPager) runPage(w *response, status int, script *script) {
 	v.route = route{script: script, query: v.target.query}
 	c := cgi{request: &r, id: v.id, target: v.target, route: &v.route, root: v.tree.shown, bodyLen: -1, status: status, user: v.user}
 	_, err := s.runner.Serve(r.Context(), &restater{w, status}, &phpbridge.Request{
-		ID: v.id, Site: s.name, Class: phpbridge.Page, Script: script.file, Vars: append(c.appendTo(nil), s.vars...), Host: s.host, Store: s.number, Timeout: s.timeout,
+		ID: v.id, Site: s.name, Class: phpbridge.Page, Script: script.file, Vars: append(c.appendTo(nil), s.vars...), Host: s.host, Store: s.tenant.storeNumber, Timeout: s.timeout,
 	})
 	w.unlimitWrite()
 	switch {

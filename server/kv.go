@@ -96,8 +96,9 @@ func (s *stores) open(site string) (*siteStore, error) {
 }
 
 // remove saves the store of a site that is gone, and forgets it, unless a site of
-// that name has come again meanwhile.
-func (s *stores) remove(ctx context.Context, site string) {
+// that name has come again meanwhile: its clients stay. Those of a store that goes
+// are cut by cut, before it is saved.
+func (s *stores) remove(ctx context.Context, site string, cut func(*kv.Store)) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.all, func(store *siteStore) bool { return store.site == site })
 	if i < 0 {
@@ -111,6 +112,7 @@ func (s *stores) remove(ctx context.Context, site string) {
 	if !unused {
 		return
 	}
+	cut(store.Store)
 	s.saveOne(ctx, store)
 	s.mu.Lock()
 	if unused = store.users == 0; unused {

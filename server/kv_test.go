@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"ephpm/kv"
 )
 
 // allocated is how much memory the system gave a store.
@@ -60,14 +62,16 @@ func TestAStoreOutlivesASiteThatComesAgain(t *testing.T) {
 	if second := open(); second != first {
 		t.Fatal("the site that came again has another store while the first is in use")
 	}
-	if s.remove(t.Context(), "a.example"); len(s.now()) != 1 {
-		t.Error("the store is gone with the old site, want it kept for the new one")
+	cuts := 0 // how often the clients of the store were cut
+	cut := func(*kv.Store) { cuts++ }
+	if s.remove(t.Context(), "a.example", cut); len(s.now()) != 1 || cuts != 0 {
+		t.Errorf("with the old site %d stores are left and clients were cut %d times; want the store and its clients kept for the new one", len(s.now()), cuts)
 	}
 	if err := first.Set([]byte("k"), []byte("v"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if s.remove(t.Context(), "a.example"); len(s.now()) != 0 {
-		t.Error("the store is kept after the last site of its name")
+	if s.remove(t.Context(), "a.example", cut); len(s.now()) != 0 || cuts != 1 {
+		t.Errorf("after the last site of its name %d stores are left and clients were cut %d times; want none, once", len(s.now()), cuts)
 	}
 	if v, ok, err := open().Get([]byte("k")); err != nil || !ok || string(v) != "v" {
 		t.Errorf("after it was saved and loaded the key is %q, %v, %v, want v", v, ok, err)

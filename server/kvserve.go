@@ -97,7 +97,7 @@ func newRedisServer(c Config, sites *sites, list []net.Listener, log *slog.Logge
 		Version:        Build().Version,
 	}
 	if r.Password == "" && c.KV.Secret == "" {
-		o.Default = sites.other.store
+		o.Default = sites.other.kv.store
 	} else {
 		o.Authenticate = authenticator(c.KV, sites)
 	}
@@ -114,13 +114,13 @@ func authenticator(c KVConfig, sites *sites) func(user, password string) *kv.Sto
 	return func(user, password string) *kv.Store {
 		if user == "default" && c.Redis.Password != "" && sites.other != nil &&
 			hmac.Equal([]byte(password), []byte(c.Redis.Password)) {
-			return sites.other.store
+			return sites.other.kv.store
 		}
 		if c.Secret == "" || !hmac.Equal([]byte(password), []byte(sitePassword(c.Secret, user))) {
 			return nil
 		}
 		if site := sites.owner(user); site != nil {
-			return site.store
+			return site.kv.store
 		}
 		return nil
 	}
@@ -152,7 +152,7 @@ func (s *sites) owner(user string) *site {
 func publisher(sites *sites) func(*kv.Store, string, []byte) int {
 	return func(store *kv.Store, channel string, payload []byte) int {
 		for _, site := range sites.now() {
-			if site.store != store || site.sockets == nil {
+			if site.kv.store != store || site.sockets == nil {
 				continue
 			}
 			h := &host{s: site.sockets}

@@ -15,8 +15,8 @@ func TestPasswordsOpenTheStoreOfTheirSite(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s
 	}
-	root := &site{name: noSite, store: store()}
-	one, two := &site{name: "one.example", store: store()}, &site{name: "*.two.example", store: store()}
+	root := &site{name: noSite, kv: newKVHost(store())}
+	one, two := &site{name: "one.example", kv: newKVHost(store())}, &site{name: "*.two.example", kv: newKVHost(store())}
 	several := &sites{other: root, all: []*site{root, one, two}}
 	several.named.set("one.example", one)
 	several.named.set("alias.example", one)
@@ -49,7 +49,7 @@ func TestPasswordsOpenTheStoreOfTheirSite(t *testing.T) {
 	} {
 		var want *kv.Store
 		if test.want != nil {
-			want = test.want.store
+			want = test.want.kv.store
 		}
 		if got := authenticator(test.config, test.sites)(test.user, test.password); got != want {
 			t.Errorf("%s: got %p, want %p", test.name, got, want)

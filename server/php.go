@@ -53,7 +53,7 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 		Body:    run.body.reader(),
 		BodyLen: max(0, run.body.length),
 		Host:    s.host,
-		Store:   s.number,
+		Store:   s.tenant.storeNumber,
 		Timeout: s.timeout,
 	}
 	w.stall = s.stall // a worker waits

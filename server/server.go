@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"ephpm/kv"
 	"ephpm/websocket"
 )
 
@@ -206,8 +207,8 @@ func (s *Server) openSites() error {
 		}
 		site, err := newSite(name, c, t, with, s.metrics, s.log)
 		if err != nil {
-			_ = s.closeTenant(context.Background(), t) // nobody used it
-			s.stores.remove(context.Background(), name)
+			_ = s.closeTenant(context.Background(), t)                      // nobody used it
+			s.stores.remove(context.Background(), name, func(*kv.Store) {}) // nobody has seen it
 			return nil, err
 		}
 		site.access = s.access

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"ephpm/kv"
 	"ephpm/phpbridge"
 	"ephpm/registry"
 	"ephpm/websocket"
@@ -27,8 +26,6 @@ type site struct {
 	sockets *sockets       // nil when WebSockets are off
 	entries []string       // where the WebSocket script may be, below the root
 	kv      *kvHost
-	store   *kv.Store
-	number  int            // of the store, as phpbridge.Request.Store has it
 	vars    phpbridge.Vars // for every script, beside those of its request
 
 	timeout       time.Duration // of a script; 0: none
@@ -99,8 +96,6 @@ func newSite(name string, config Config, t *tenant, with *shared, m *metrics, lo
 		runner:        t.php,
 		host:          &pageHost{thrower(textDisabled), kvs},
 		kv:            kvs,
-		store:         t.store,
-		number:        t.storeNumber,
 		timeout:       time.Duration(c.Timeouts.Request),
 		stall:         time.Duration(c.Timeouts.Idle),
 		minRate:       int64(c.Limits.MinDataRate),
@@ -195,7 +190,7 @@ func (s *site) openSockets(c Config, own SiteWebSocketConfig, shared sharedSocke
 	s.sockets = newSockets(socketOptions{
 		site:        s.name,
 		kv:          s.kv,
-		storeNumber: s.number,
+		storeNumber: s.tenant.storeNumber,
 		php:         s.tenant.php,
 		log:         s.log,
 		metrics:     shared.metrics,

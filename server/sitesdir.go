@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"ephpm/kv"
 )
 
 const (
@@ -84,10 +86,11 @@ func (s *Server) closeSite(gone *site) {
 	if gone.sockets != nil {
 		gone.sockets.wait()
 	}
-	if s.redis != nil && gone.store != nil {
-		s.redis.Cut(gone.store)
-	}
-	s.stores.remove(ctx, gone.name)
+	s.stores.remove(ctx, gone.name, func(store *kv.Store) {
+		if s.redis != nil {
+			s.redis.Cut(store)
+		}
+	})
 }
 
 // find returns the site of a host name in the form of hostName. Nil without an

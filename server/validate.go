@@ -52,6 +52,14 @@ func (c Config) Warnings() []string {
 	if c.PHP.OverloadPolicy == OverloadWait && c.PHP.ShedAfter > 0 {
 		warn("php.shed_after_ms", `has no effect unless overload_policy is %q`, OverloadShed)
 	}
+	missingPages("server.error_pages", c.Server.DocumentRoot, c.Server.ErrorPages, warn)
+	for i, s := range c.Sites {
+		key := "server.error_pages"
+		if s.ErrorPages != nil {
+			key = fmt.Sprintf("site[%d].error_pages", i+1)
+		}
+		missingPages(key, s.Root, c.forSite(s).Server.ErrorPages, warn)
+	}
 	ws := c.Server.WebSocket
 	if !ws.Enabled {
 		return lines
@@ -120,6 +128,10 @@ func (k *checks) server(c Config) {
 	k.addresses("server.listen", s.Listen)
 	if s.DocumentRoot != "" || !c.hasSites() {
 		k.root("server.document_root", s.DocumentRoot, ", in the file or with -d")
+	}
+	k.inDirectory("server.pid_file", s.PIDFile)
+	if s.ControlSocket != ControlAuto {
+		k.inDirectory("server.control_socket", s.ControlSocket)
 	}
 	k.files("server.index_files", s.IndexFiles)
 	k.fallbacks("server.fallback", s.Fallback)
