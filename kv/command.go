@@ -42,7 +42,7 @@ var (
 func newCommands() map[string]*command {
 	commands := make(map[string]*command)
 	for _, list := range [][]command{
-		stringCommands, keyCommands, hashCommands, connectionCommands,
+		stringCommands, counterCommands, keyCommands, hashCommands, connectionCommands,
 		infoCommands, pubsubCommands, transactionCommands, scriptCommands,
 	} {
 		for i := range list {
@@ -191,4 +191,36 @@ func (c *client) boolean(b bool) {
 // is reports whether an argument is a word, in letters of any case.
 func is(arg []byte, word string) bool {
 	return len(arg) == len(word) && strings.EqualFold(string(arg), word)
+}
+
+func (c *client) okOr(err error) {
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.reply.ok()
+}
+
+func (c *client) integerOr(n int64, err error) {
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.reply.integer(n)
+}
+
+func (c *client) booleanOr(b bool, err error) {
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.boolean(b)
+}
+
+func (c *client) valueOr(value []byte, err error) {
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.reply.value(value)
 }
