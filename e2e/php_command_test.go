@@ -283,7 +283,8 @@ func TestPHPCommandWritesMegabytesThroughAPipe(t *testing.T) {
 func TestPHPCommandIsUnbufferedAndEndsBySignals(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-		cmd := exec.Command(binary, "php", "-r", `echo "ready"; sleep(60);`)
+		// Or what these tests ignore, as under nohup, is ignored by what they start.
+		cmd := exec.Command("env", "--default-signal", binary, "php", "-r", `echo "ready"; sleep(600);`)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

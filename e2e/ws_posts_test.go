@@ -20,13 +20,14 @@ func TestSendKnowsThatItsSocketWasClosed(t *testing.T) {
 	if got := a.page(fmt.Sprintf(`return ephpm_ws_connection_close('%s');`, id)); got != "true" {
 		t.Errorf("closing it from a page returned %s", got)
 	}
+	s.recvClose() // or the server waits for the answer
 	g.open()
 	a.wantTrail("true", "false", `"ended"`)
 }
 
 func TestManySendsOfOneEventArriveInOrder(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "")
+	a := startPlay(t, patientSends)
 	s := a.join("", "")
 	const n = 3000
 	s.send(fmt.Sprintf(`
