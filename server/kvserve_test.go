@@ -15,8 +15,8 @@ func TestPasswordsOpenTheStoreOfTheirSite(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s
 	}
-	root := &site{name: noSite, kv: newKVHost(store())}
-	one, two := &site{name: "one.example", kv: newKVHost(store())}, &site{name: "*.two.example", kv: newKVHost(store())}
+	root := &site{name: noSite, kv: newKVHost(noSite, store())}
+	one, two := &site{name: "one.example", kv: newKVHost("one.example", store())}, &site{name: "*.two.example", kv: newKVHost("*.two.example", store())}
 	several := &sites{other: root, all: []*site{root, one, two}}
 	several.named.set("one.example", one)
 	several.named.set("alias.example", one)
