@@ -18,6 +18,13 @@
 //	s := a.join("ephpm_ws_subscribe('lobby');", "")
 //	s.wantRun("return ephpm_ws_count('lobby');", "1")
 //
+// and of connections without one:
+//
+//	a := startPlay(t, sseOn)
+//	s := a.listen("ephpm_ws_subscribe('lobby');")
+//	s.wantRun("return ephpm_ws_count('lobby');", "1")
+//	p := a.poll("")
+//
 // Every helper fails the test by itself, every wait has a limit, and everything
 // that was started is gone when the test ends: a server that leaves a process
 // behind, panics or has a data race fails the test that started it.
