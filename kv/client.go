@@ -11,6 +11,9 @@ import (
 const (
 	inputSize  = 16 << 10 // of a client's buffer, when it has nothing long to say
 	flushAfter = 64 << 10 // bytes of replies
+
+	// manyArguments is how many a parser keeps room for.
+	manyArguments = 1 << 10
 )
 
 // What a client may say before it has authenticated.
@@ -140,6 +143,9 @@ func (c *client) answer() bool {
 		if len(c.reply.b) >= flushAfter && !c.flush() {
 			return false
 		}
+	}
+	if cap(c.in) > inputSize || cap(c.parser.args) > manyArguments {
+		c.parser.forget()
 	}
 	c.in = c.in[:copy(c.in, c.in[done:])]
 	return c.flush()

@@ -196,3 +196,32 @@ func TestAClientIsParkedOnceItHasAuthenticated(t *testing.T) {
 		t.Errorf("RESET, GET: %s", got)
 	}
 }
+
+// What a client sent once does not stay: there may be many clients.
+func TestAParkedClientKeepsNoMemoryOfLongCommands(t *testing.T) {
+	s, addr, _ := serveParked(t, ServerOptions{Default: newStore(t, Options{MemoryLimit: 8 << 20})})
+	p := dial(t, addr)
+	args := append([]string{"MGET"}, strings.Split(strings.Repeat("k ", 50_000), " ")...)
+	if _, err := io.WriteString(p.conn, arrayOf(args...)+arrayOf("SET", "k", strings.Repeat("x", 500_000))); err != nil {
+		t.Fatal(err)
+	}
+	p.read()
+	if got := p.read(); got != "+OK" {
+		t.Fatalf("SET: %s", got)
+	}
+	if got := p.do("PING"); got != "+PONG" { // whatever came before is over
+		t.Fatalf("PING: %s", got)
+	}
+	waitParked(t, s, 1)
+	c := s.allClients()[0]
+	_ = p.conn.Close() // the loop finds out
+	for deadline := time.Now().Add(time.Minute); s.Stats().Open > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the client is not gone")
+		}
+	}
+	// Nobody serves it any more.
+	if n := cap(c.in) + 24*cap(c.parser.args) + 16*cap(c.parser.spans) + cap(c.reply.b); n > 64<<10 {
+		t.Errorf("it kept %d bytes", n)
+	}
+}

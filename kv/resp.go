@@ -85,6 +85,15 @@ func (p *parser) reset() int {
 	return length
 }
 
+// forget lets go of the last command, whose memory may be much for a client that
+// says nothing any more. One that has begun goes on.
+func (p *parser) forget() {
+	p.args = nil
+	if p.left == 0 {
+		p.spans = nil
+	}
+}
+
 // bulk reads the next argument, and reports whether all of it is there.
 func (p *parser) bulk(in []byte) (bool, error) {
 	if p.length < 0 {
