@@ -144,6 +144,7 @@ func TestConfigurationMistakes(t *testing.T) {
 		"a wrong entry":    {"[server]\nindex_files = [\n  \"a.php\",\n  7]\n", []string{"error: ephpm.toml:2: server.index_files: entry 2: want a string; got the integer 7"}},
 		"a wrong value":    {"[server.logging]\nlevel = \"loud\"\n", []string{`error: ephpm.toml:2: server.logging.level: "loud" is not one of debug, info, warn, error`}},
 		"a wrong time":     {"[server.timeouts]\nrequest = \"soon\"\n", []string{`error: ephpm.toml:2: server.timeouts.request: "soon" is not a time such as "2s" or "1500ms"`}},
+		"no extension":     {"[server]\nphp_extensions = [\"php\"]\n", []string{`error: ephpm.toml:2: server.php_extensions: "php" is not an extension such as ".php"`}},
 		"a negative":       {"[php]\nworker_backlog = -1\n", []string{"error: ephpm.toml:2: php.worker_backlog: -1 is less than 0"}},
 		"a root that is not there": {"[server]\ndocument_root = \"/nowhere\"\n",
 			[]string{`error: ephpm.toml:2: server.document_root: "/nowhere" does not exist; name another, in the file or with -d`}},

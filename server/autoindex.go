@@ -125,7 +125,7 @@ func (s *site) listOne(t *tree, dir string, e fs.DirEntry) (listed, bool) {
 	}
 	below := fileName(dir + "/" + name)
 	f := t.look(below)
-	if f.kind != aFile && f.kind != directory || isPHP(name) && !strings.HasSuffix(name, ".php") {
+	if f.kind != aFile && f.kind != directory || t.php.conceal(name) && !t.php.fit(name) {
 		return listed{}, false
 	}
 	info, err := t.dir.Stat(f.name)

@@ -84,6 +84,11 @@ type ServerConfig struct {
 	// IndexFiles are tried in order for a directory. Empty means that a
 	// directory has no index.
 	IndexFiles []string `toml:"index_files"`
+	// PHPExtensions are how the names of scripts end, each with its dot: a path
+	// is a script up to the first segment that ends so and is a file, what
+	// follows is its PATH_INFO. A file that ends so in other letters, or in
+	// ".php", is never sent. Empty means that no path names a script.
+	PHPExtensions []string `toml:"php_extensions"`
 	// WebSocketFiles are tried in order below the document root; the first
 	// that exists is the script that every WebSocket event runs. It must not be
 	// empty while WebSocket.Enabled is set.
@@ -334,6 +339,7 @@ func DefaultConfig() Config {
 			SitesIsolation: IsolationShared,
 			SitesPoolIdle:  Duration(300 * time.Second),
 			IndexFiles:     []string{"index.php", "index.html"},
+			PHPExtensions:  []string{".php"},
 			WebSocketFiles: []string{"websocket.php"},
 			Fallback:       []string{"$uri", "$uri/", "/index.php?$query_string"},
 			Request: RequestConfig{

@@ -22,10 +22,11 @@ type SiteConfig struct {
 	// Root is the site's document root. A relative path in a configuration file
 	// starts at that file's directory.
 	Root string `toml:"root"`
-	// ResolveRoot, IndexFiles, Fallback and WebSocketFiles are those of [server].
-	// Nil means that [server] decides.
+	// ResolveRoot, IndexFiles, PHPExtensions, Fallback and WebSocketFiles are those
+	// of [server]. Nil means that [server] decides.
 	ResolveRoot    *bool    `toml:"resolve_root"`
 	IndexFiles     []string `toml:"index_files"`
+	PHPExtensions  []string `toml:"php_extensions"`
 	Fallback       []string `toml:"fallback"`
 	WebSocketFiles []string `toml:"websocket_files"`
 
@@ -196,6 +197,7 @@ func (c Config) sharers() int {
 func (c Config) forSite(s SiteConfig) Config {
 	c.Server.DocumentRoot = s.Root
 	override(&c.Server.IndexFiles, s.IndexFiles)
+	override(&c.Server.PHPExtensions, s.PHPExtensions)
 	override(&c.Server.Fallback, s.Fallback)
 	override(&c.Server.WebSocketFiles, s.WebSocketFiles)
 	c = c.withRules(s)
@@ -244,6 +246,7 @@ func (k *checks) sites(c Config) {
 		k.siteRules(key, s)
 		own := c.forSite(s)
 		k.files(key+".index_files", s.IndexFiles)
+		k.extensions(key+".php_extensions", s.PHPExtensions)
 		k.fallbacks(key+".fallback", s.Fallback)
 		if s.WebSocketFiles != nil {
 			k.websocketFiles(key+".websocket_files", own.Server)

@@ -29,6 +29,7 @@ type root struct {
 	path    string // absolute, as configured
 	resolve bool   // show scripts where path leads to, not path
 	secret  string // the configuration file, which is never sent; may be empty
+	php     extensions
 	kinds   *fileKinds
 	memory  *fileMemory
 	log     *slog.Logger
@@ -37,12 +38,12 @@ type root struct {
 }
 
 // openRoot opens the directory at path. What is known of its files is kept in memory.
-func openRoot(path string, resolve bool, secret string, kinds *fileKinds, memory *fileMemory, log *slog.Logger) (*root, error) {
+func openRoot(path string, resolve bool, secret string, php extensions, kinds *fileKinds, memory *fileMemory, log *slog.Logger) (*root, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &root{path: abs, resolve: resolve, secret: secret, kinds: kinds, memory: memory, log: log}
+	r := &root{path: abs, resolve: resolve, secret: secret, php: php, kinds: kinds, memory: memory, log: log}
 	t, err := r.open()
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (r *root) open() (*tree, error) {
 		return nil, err
 	}
 	t := &tree{
-		dir: dir, path: path, shown: r.path, info: info, secret: r.secret, kinds: r.kinds, log: r.log,
+		dir: dir, path: path, shown: r.path, info: info, secret: r.secret, php: r.php, kinds: r.kinds, log: r.log,
 		files: newFileMap(r.memory), scripts: map[string]*script{},
 	}
 	if r.resolve {
@@ -118,6 +119,7 @@ type tree struct {
 	shown  string // DOCUMENT_ROOT
 	info   fs.FileInfo
 	secret string // see root
+	php    extensions
 	kinds  *fileKinds
 	files  *fileMap
 	log    *slog.Logger
@@ -147,16 +149,16 @@ type kind uint8
 const (
 	nothing kind = iota
 	aFile        // a regular file that may be sent
-	aScript      // a file that ends in ".php"
+	aScript      // a file that ends in ".php" or another of extensions
 	aSource      // PHP by another spelling, such as ".PHP": neither run nor sent
 	directory
 	refused // a file that may not be read, or lies outside the root
 )
 
 // locate tells what the decoded path p leads to. A script may be followed by
-// more path: p is cut after the first segment that ends in ".php" and is a file.
+// more path: p is cut after the first segment that ends as scripts do and is a file.
 func (t *tree) locate(p string, now time.Time) found {
-	for end := scriptEnd(p, 0); end > 0; end = scriptEnd(p, end) {
+	for end := t.php.end(p, 0); end > 0; end = t.php.end(p, end) {
 		// What is neither directory nor file has nothing below it: a path of a
 		// thousand "x.php" segments costs one lookup.
 		if f := t.script(fileName(p[:end]), now); f.kind != directory {
@@ -170,25 +172,10 @@ func (t *tree) locate(p string, now time.Time) found {
 		return f
 	case isDirectoryPath(p):
 		return found{}
-	case isPHP(f.name):
+	case t.php.conceal(f.name):
 		return found{kind: aSource}
 	}
 	return f
-}
-
-// scriptEnd returns where the first segment behind from that ends in ".php" ends,
-// or 0. It compares bytes: no letter case, no Unicode look-alike is ".php".
-func scriptEnd(p string, from int) int {
-	for {
-		at := strings.Index(p[from:], ".php")
-		if at < 0 {
-			return 0
-		}
-		from += at + len(".php")
-		if from == len(p) || p[from] == '/' {
-			return from
-		}
-	}
 }
 
 // script looks up the script called name. The answer "yes" is remembered.
@@ -268,11 +255,4 @@ func escapes(err error) bool {
 // name have become a pipe meanwhile.
 func (t *tree) open(name string) (*os.File, error) {
 	return t.dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-}
-
-// isPHP reports whether a name ends in ".php" in any letter case. Such a file is
-// never sent.
-func isPHP(name string) bool {
-	const suffix = ".php"
-	return len(name) >= len(suffix) && strings.EqualFold(name[len(name)-len(suffix):], suffix)
 }

@@ -38,7 +38,7 @@ func TestRootIsLookedUpAgain(t *testing.T) {
 	if err := os.Symlink("v1", link); err != nil {
 		t.Fatal(err)
 	}
-	r, err := openRoot(link, true, "", &fileKinds{}, newFileMemory(maxKept), quiet)
+	r, err := openRoot(link, true, "", extensions{".php"}, &fileKinds{}, newFileMemory(maxKept), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestRootIsLookedUpAgain(t *testing.T) {
 
 func TestScriptsAreRememberedForAWhile(t *testing.T) {
 	dir := files(t, "a.php")
-	r, err := openRoot(dir, true, "", &fileKinds{}, newFileMemory(maxKept), quiet)
+	r, err := openRoot(dir, true, "", extensions{".php"}, &fileKinds{}, newFileMemory(maxKept), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

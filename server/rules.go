@@ -26,12 +26,12 @@ func (g pathGlob) fits(path string) bool {
 
 // fitsAny reports whether a path, or the script that it may begin with, fits one of
 // the globs. The path is cleaned.
-func fitsAny(globs []pathGlob, path string) bool {
+func fitsAny(globs []pathGlob, path string, php extensions) bool {
 	for _, g := range globs {
 		if g.fits(path) {
 			return true
 		}
-		for end := scriptEnd(path, 0); end > 0; end = scriptEnd(path, end) {
+		for end := php.end(path, 0); end > 0; end = php.end(path, end) {
 			if g.fits(path[:end]) {
 				return true
 			}
@@ -55,6 +55,7 @@ func cleanPath(path string) string {
 // rules say what is refused, redirected and rewritten on a site before anything is
 // looked up. They never change.
 type rules struct {
+	scripts   extensions
 	blocked   []pathGlob
 	php       []pathGlob // the only scripts that are run; empty: all
 	redirects redirects
@@ -72,6 +73,7 @@ type access struct {
 // newRules returns nil when there are none.
 func newRules(c Config, with *shared) *rules {
 	r := &rules{
+		scripts:   c.Server.PHPExtensions,
 		blocked:   globs(c.Server.Security.BlockedPaths),
 		php:       globs(c.Server.Security.AllowedPHPPaths),
 		redirects: newRedirects(c.Redirects),
@@ -131,7 +133,7 @@ func (r *rules) apply(s *site, w *response, q *http.Request, v *visit, now time.
 
 // open refuses what is blocked and whom no address list lets in.
 func (r *rules) open(w *response, q *http.Request, path string) bool {
-	if fitsAny(r.blocked, path) || !r.admits(q, path) {
+	if fitsAny(r.blocked, path, r.scripts) || !r.admits(q, path) {
 		w.fail(http.StatusForbidden)
 		return false
 	}
@@ -141,7 +143,7 @@ func (r *rules) open(w *response, q *http.Request, path string) bool {
 func (r *rules) admits(q *http.Request, path string) bool {
 	for i := range r.access {
 		a := &r.access[i]
-		if !fitsAny(a.path, path) {
+		if !fitsAny(a.path, path, r.scripts) {
 			continue
 		}
 		in := func(list []netip.Prefix) bool {
@@ -157,7 +159,7 @@ func (r *rules) admits(q *http.Request, path string) bool {
 // known asks for a name and a password where the path wants them.
 func (r *rules) known(s *site, w *response, q *http.Request, v *visit, path string, now time.Time) bool {
 	for _, a := range r.auth {
-		if fitsAny(a.path, path) {
+		if fitsAny(a.path, path, r.scripts) {
 			return a.check(s, w, q, v, now)
 		}
 	}
@@ -170,7 +172,7 @@ func (r *rules) applyRoute(s *site, w *response, q *http.Request, v *visit, now 
 	path := "/" + v.route.file
 	switch script := v.route.script; {
 	case script != nil:
-		if path = script.name; len(r.php) > 0 && !fitsAny(r.php, path) {
+		if path = script.name; len(r.php) > 0 && !fitsAny(r.php, path, r.scripts) {
 			w.fail(http.StatusForbidden)
 			return true
 		}

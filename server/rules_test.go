@@ -25,7 +25,7 @@ func TestPathGlobs(t *testing.T) {
 		{"/a*b*c", "/axxbyyc", true}, {"/a*b*c", "/axxbyy", false}, {"/uploads/*.php", "/uploads/x.php/y", true},
 		{"/uploads/*.php", "/uploads/x.phpx", false}, {"*", "/any/thing", true}, {"/a.php", "/a.php/info", true},
 	} {
-		if got := fitsAny([]pathGlob{pathGlob(test.glob)}, test.path); got != test.want {
+		if got := fitsAny([]pathGlob{pathGlob(test.glob)}, test.path, extensions{".php"}); got != test.want {
 			t.Errorf("%s fits %s: %v, want %v", test.glob, test.path, got, test.want)
 		}
 	}

@@ -78,7 +78,7 @@ type visit struct {
 func newSite(name string, config Config, t *tenant, with *shared, m *metrics, log *slog.Logger) (*site, error) {
 	c := config.Server
 	kinds := &fileKinds{types: c.Static.MIMETypes, rules: c.Static.CacheRules, fallback: c.Static.CacheControl}
-	root, err := openRoot(c.DocumentRoot, c.ResolveRoot, config.File, kinds, with.files, log)
+	root, err := openRoot(c.DocumentRoot, c.ResolveRoot, config.File, c.PHPExtensions, kinds, with.files, log)
 	if err != nil {
 		return nil, err
 	}

@@ -282,7 +282,7 @@ func TestFileMemoryIsBounded(t *testing.T) {
 	}
 	settle(t, root)
 	memory := newFileMemory(100 << 10)
-	r, err := openRoot(root, true, "", &fileKinds{}, memory, quiet)
+	r, err := openRoot(root, true, "", extensions{".php"}, &fileKinds{}, memory, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

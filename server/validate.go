@@ -134,6 +134,7 @@ func (k *checks) server(c Config) {
 		k.inDirectory("server.control_socket", s.ControlSocket)
 	}
 	k.files("server.index_files", s.IndexFiles)
+	k.extensions("server.php_extensions", s.PHPExtensions)
 	k.fallbacks("server.fallback", s.Fallback)
 	if n := s.Request.MaxHeaderSize; n >= 0 && n < 4096 {
 		k.add("server.request.max_header_size", "%v is too little for a browser's request; want at least 4096", n)
