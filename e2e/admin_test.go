@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -45,6 +46,62 @@ func TestAdminListener(t *testing.T) {
 	}
 	if _, body := a.get("/_ephpm/ready"); body != `{"status":"ready"}`+"\n" {
 		t.Errorf("readiness on the main listener: %q", body)
+	}
+}
+
+// Who runs the server sees what PHP does now; clients do not.
+func TestRequestsThatRunAreShown(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{TOML: "[server.admin]\nlisten = \"127.0.0.1:0\"\n[php]\nworkers = 2\n", Files: holdFiles})
+	addr := a.waitLog(`msg="admin listening" addr=(\S+)`)[1]
+	type report struct {
+		Requests []struct {
+			ID, Site, Class, Method, Path, Script, State string
+			Age                                          float64
+			Slot, Worker                                 int
+		}
+		Waiting map[string]int
+	}
+	ask := func() report {
+		t.Helper()
+		resp, err := http.Get("http://" + addr + "/_ephpm/requests")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" {
+			t.Fatalf("%s %v %q, %v", resp.Status, resp.Header, body, err)
+		}
+		return fromJSON[report](t, string(body))
+	}
+	if r := ask(); len(r.Requests) != 0 || r.Waiting["page"] != 0 {
+		t.Errorf("before any request: %+v", r)
+	}
+	g, held := hold(a)
+	r := ask()
+	if len(r.Requests) != 1 {
+		t.Fatalf("while one script runs: %+v", r)
+	}
+	if one := r.Requests[0]; one.ID == "" || one.Site != "default" || one.Class != "page" || one.Method != "GET" || one.Path != "/hold.php?gate="+g.path ||
+		one.Script != "hold.php" || one.State != "running" || one.Age <= 0 || one.Worker == 0 {
+		t.Errorf("the request is shown as %+v", one)
+	}
+	if _, body := a.get("/_ephpm/requests"); strings.Contains(body, "hold.php") {
+		t.Errorf("clients see what runs: %q", body)
+	}
+	g.open()
+	_, pid := held.wait()
+	if pid != fmt.Sprint(r.Requests[0].Worker) {
+		t.Errorf("it was run by process %s, and shown in %d", pid, r.Requests[0].Worker)
+	}
+	if err := eventually(func() error {
+		if r := ask(); len(r.Requests) != 0 {
+			return fmt.Errorf("%+v", r)
+		}
+		return nil
+	}); err != nil {
+		t.Errorf("afterwards: %v", err)
 	}
 }
 

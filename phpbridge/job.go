@@ -58,12 +58,15 @@ type job struct {
 type label struct {
 	mu               sync.Mutex // guards the following
 	id, site, script string
+	method, uri      string
+	since            time.Time
 	generation       uint32
 	free             bool // the request has ended
 }
 
-func (l *label) set(r *Request, generation uint32) {
+func (l *label) set(r *Request, generation uint32, since time.Time) {
 	l.mu.Lock()
+	l.method, l.uri, l.since = r.Method, r.URI, since
 	l.id, l.site, l.script, l.generation, l.free = r.ID, r.Site, r.Script, generation, false
 	l.mu.Unlock()
 }

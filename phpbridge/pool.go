@@ -232,7 +232,7 @@ func (p *Pool) submit(x *exchange, now time.Time) {
 	p.push++
 	j.generation = p.push
 	j.submitted = now
-	j.label.set(&x.request, j.generation)
+	j.label.set(&x.request, j.generation, x.start)
 	j.setState(newJobState(j.generation, 0, stateReady))
 	queued := p.memory.push(j.class, uint64(j.generation)<<32|uint64(j.index))
 	p.mu.Unlock()

@@ -32,6 +32,8 @@ type Request struct {
 	ID string
 	// Site is the site's name in logs.
 	Site string
+	// Method and URI are what Pool.Running shows; nothing else depends on them.
+	Method, URI string
 	// Class chooses the share of the pool.
 	Class Class
 	// Script is the absolute path of the PHP file. It must exist when the

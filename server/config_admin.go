@@ -2,9 +2,9 @@ package server
 
 // AdminConfig is [server.admin]: a listener for those who run the server.
 type AdminConfig struct {
-	// Listen is the address of a listener for health, readiness and, when they
-	// are enabled, the metrics, which are then no longer on the listeners of
-	// clients. It speaks plain HTTP and knows no limits: let nobody else reach
+	// Listen is the address of a listener for health, readiness, the requests
+	// that run and, when they are enabled, the metrics, which are then no longer
+	// on the listeners of clients. It speaks plain HTTP and knows no limits: let nobody else reach
 	// it. Empty means none.
 	Listen string `toml:"listen"`
 	// Pprof serves Go's profiles below /debug/pprof/ there.

@@ -75,7 +75,8 @@
 // # Other ways in
 //
 // Scripts on the command line make host calls over the control socket (control.go).
-// An admin listener keeps metrics and health from the public (admin.go).
+// An admin listener keeps metrics and what runs (running.go) from the public
+// (admin.go).
 //
 // # Words
 //

@@ -29,6 +29,7 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 	result, err := s.inTurn(ctx, e.name, w, &phpbridge.Request{
 		ID:      c.requestID,
 		Site:    s.site,
+		Method:  e.name,
 		Class:   phpbridge.Event,
 		Script:  c.script,
 		Vars:    e.vars,

@@ -209,6 +209,17 @@ func (p *ownPool) Stats() phpbridge.Stats {
 	return total
 }
 
+// Running returns what runs in the pool, if it is there.
+func (p *ownPool) Running() []phpbridge.Running {
+	p.mu.Lock()
+	pool := p.pool
+	p.mu.Unlock()
+	if lister, ok := pool.(interface{ Running() []phpbridge.Running }); ok {
+		return lister.Running()
+	}
+	return nil
+}
+
 // addStats adds the state and the totals of a pool to a sum.
 func addStats(sum *phpbridge.Stats, s phpbridge.Stats) {
 	sum.Workers += s.Workers

@@ -47,6 +47,8 @@ func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
 	run.request = phpbridge.Request{
 		ID:      v.id,
 		Site:    s.name,
+		Method:  r.Method,
+		URI:     v.target.uri,
 		Class:   phpbridge.Page,
 		Script:  v.route.script.file,
 		Vars:    run.vars,

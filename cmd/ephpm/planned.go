@@ -11,7 +11,7 @@ var plannedKeys = map[string]string{
 	"server.response.compression_streaming": "remove the key; what a script flushes reaches the client at once",
 	"server.php_etag_cache":                 "remove the table",
 	"server.file_cache":                     "remove the table; the kernel caches files",
-	"server.diagnostics":                    "remove the table; [server.metrics] has counters",
+	"server.diagnostics":                    "remove the table; [server.metrics] has counters, [server.admin] shows what runs at /_ephpm/requests",
 	"server.run_as_user":                    "start ephpm as that user",
 	"server.run_as_group":                   "start ephpm as that group",
 
@@ -31,7 +31,7 @@ var plannedKeys = map[string]string{
 	"cluster":       "remove the table",
 	"db":            "remove the table and let PHP connect to the database",
 	"middleware":    "remove the table",
-	"observability": "remove the table; [server.metrics] has counters",
+	"observability": "remove the table; [server.metrics] has counters, [server.admin] shows what runs at /_ephpm/requests",
 }
 
 // plannedKey returns what to do about a key of the public project that this

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"ephpm/phpbridge"
+)
+
+// running is what /_ephpm/requests answers: the scripts that run now, and how many
+// requests wait in front of the workers.
+type running struct {
+	Requests []runningRequest `json:"requests"` // the oldest first
+	Waiting  map[string]int   `json:"waiting"`  // by class, those of Requests that wait included
+}
+
+type runningRequest struct {
+	ID     string  `json:"id"`
+	Site   string  `json:"site"`
+	Class  string  `json:"class"`  // "page" or "event"
+	Method string  `json:"method"` // of an event its name
+	Path   string  `json:"path"`   // with the query, as the client sent it; empty for events
+	Script string  `json:"script"` // the file's name
+	State  string  `json:"state"`  // see phpbridge.Running
+	Age    float64 `json:"age"`    // in seconds, since a worker was looked for
+	Slot   *int    `json:"slot,omitempty"`
+	Worker int     `json:"worker,omitempty"` // its process
+}
+
+// running returns what runs and waits in all pools.
+func (p *pools) running(now time.Time) running {
+	all := running{Requests: []runningRequest{}}
+	for _, w := range p.all() {
+		lister, ok := w.(interface{ Running() []phpbridge.Running })
+		if !ok {
+			continue // a fake
+		}
+		for _, r := range lister.Running() {
+			one := runningRequest{
+				ID: r.ID, Site: r.Site, Class: r.Class.String(), Method: r.Method, Path: r.URI, Script: filepath.Base(r.Script),
+				State: r.State, Age: max(0, now.Sub(r.Since).Seconds()), Worker: r.PID,
+			}
+			if r.Slot >= 0 {
+				one.Slot = &r.Slot
+			}
+			all.Requests = append(all.Requests, one)
+		}
+	}
+	slices.SortFunc(all.Requests, func(a, b runningRequest) int {
+		switch {
+		case a.Age > b.Age:
+			return -1
+		case a.Age < b.Age:
+			return 1
+		}
+		return 0
+	})
+	waiting := p.stats().Waiting
+	all.Waiting = map[string]int{
+		phpbridge.Page.String(): waiting[phpbridge.Page], phpbridge.Event.String(): waiting[phpbridge.Event],
+	}
+	return all
+}
+
+// requests answers who runs the server.
+func (s *Server) requests(w http.ResponseWriter, _ *http.Request) {
+	text, err := json.Marshal(s.pools.running(time.Now()))
+	if err != nil { // names and numbers can be encoded
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	sendJSON(w, http.StatusOK, string(text))
+}
