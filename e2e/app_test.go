@@ -279,8 +279,12 @@ func (a *app) do(req *http.Request) (*http.Response, string) {
 // fetch is do for any goroutine. When only the body could not be read to its
 // end, it returns the answer and what there was of the body with the error.
 func fetch(req *http.Request) (*http.Response, string, error) {
+	return fetchWithin(patience, req)
+}
+
+func fetchWithin(limit time.Duration, req *http.Request) (*http.Response, string, error) {
 	client := http.Client{
-		Timeout:       patience,
+		Timeout:       limit,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	resp, err := client.Do(req)

@@ -244,9 +244,9 @@ type late struct {
 // later sends a request and does not wait for the answer.
 func (a *app) later(req *http.Request) *late {
 	l := &late{t: a.t, done: make(chan struct{})}
-	go func() { // ends with fetch, which has a limit
+	go func() { // ends with the request, which has the limit of the test that it waits for
 		defer close(l.done)
-		l.resp, l.body, l.err = fetch(req)
+		l.resp, l.body, l.err = fetchWithin(hangAfter, req)
 	}()
 	return l
 }

@@ -20,7 +20,7 @@ func TestBacklogBeyondTheJobsIsFirstComeFirstServed(t *testing.T) {
 // workers = 1 must mean that one page runs at a time while only pages come.
 func TestReserveStaysOutWhileItsClassIsServed(t *testing.T) {
 	a := startApp(t, appOptions{
-		TOML: metricsOn + "[php]\nworkers = 1\n",
+		TOML: metricsOn + waitLong + "workers = 1\n",
 		Files: map[string]string{
 			"hold.php":  holdFiles["hold.php"],
 			"index.php": `<?php usleep(500);`,

@@ -19,6 +19,10 @@ var holdFiles = map[string]string{
 	"index.php": `<?php echo $_GET['i'] ?? getmypid();`,
 }
 
+// waitLong lets requests wait for a worker for as long as a test takes on a busy
+// machine. More of [php] may follow.
+const waitLong = "[php]\nworker_backlog_wait = \"1h\"\n"
+
 // hold starts a script that is at its gate when hold returns. Where pages may not
 // wait for long, a busy machine may refuse it at first.
 func hold(a *app) (*gate, *late) {
@@ -52,7 +56,7 @@ func (a *app) waitWorkers(want int) {
 func TestBacklogThatIsFullIs503(t *testing.T) {
 	t.Parallel()
 	a := startApp(t, appOptions{
-		TOML:  metricsOn + "[php]\nworkers = 1\nworker_backlog = 2\n",
+		TOML:  metricsOn + waitLong + "workers = 1\nworker_backlog = 2\n",
 		Files: holdFiles,
 	})
 	g, held := hold(a)
@@ -126,7 +130,7 @@ func TestBacklogIsFirstComeFirstServed(t *testing.T) {
 func orderServed(t *testing.T, n int) (got, want string) {
 	t.Helper()
 	a := startApp(t, appOptions{
-		TOML: metricsOn + "[php]\nworkers = 1\n",
+		TOML: metricsOn + waitLong + "workers = 1\n",
 		Files: map[string]string{
 			"hold.php":  holdFiles["hold.php"],
 			"index.php": `<?php file_put_contents($_GET['order'], $_GET['i'] . " ", FILE_APPEND);`,

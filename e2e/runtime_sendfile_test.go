@@ -151,7 +151,7 @@ func TestOverloadIsShed(t *testing.T) {
 func TestOverloadIsShedAfterAWhile(t *testing.T) {
 	t.Parallel()
 	a := startApp(t, appOptions{
-		TOML:  metricsOn + "[php]\nworkers = 1\noverload_policy = \"shed\"\nshed_after_ms = 200\n",
+		TOML:  metricsOn + "[php]\nworkers = 1\noverload_policy = \"shed\"\nshed_after_ms = 1000\n",
 		Files: holdFiles,
 	})
 	g, l := hold(a)
@@ -160,7 +160,7 @@ func TestOverloadIsShedAfterAWhile(t *testing.T) {
 	}
 	g.open()
 	l.wait()
-	retryWhenPaused(t, 200*time.Millisecond, func(p *pulse) error {
+	retryWhenPaused(t, time.Second, func(p *pulse) error {
 		g, l := hold(a)
 		p.beat()
 		patient := a.later(a.request("GET", "/?i=8", ""))

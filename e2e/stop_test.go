@@ -111,7 +111,7 @@ func TestSIGTERM(t *testing.T) {
 
 func TestRequestsThatWaitAreAnsweredOnStop(t *testing.T) {
 	t.Parallel()
-	a := startApp(t, appOptions{TOML: metricsOn + "[php]\nworkers = 1\n", Files: holdFiles})
+	a := startApp(t, appOptions{TOML: metricsOn + waitLong + "workers = 1\n", Files: holdFiles})
 	g, held := hold(a)
 	var waiting []*late
 	for i := range 10 {

@@ -111,7 +111,7 @@ func TestDisconnectOverTheTimeLimitIsKilled(t *testing.T) {
 // More sockets end at once than the pool takes: every disconnect event runs.
 func TestNoDisconnectIsLost(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[php]\nworkers = 1\nworker_backlog = 3\nworker_backlog_wait = \"30s\"\n")
+	a := startPlay(t, waitLong+"workers = 1\nworker_backlog = 3\n")
 	const n = 100
 	var sockets []*frames
 	for i := range n {

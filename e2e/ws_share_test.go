@@ -8,7 +8,7 @@ import (
 // Events wait for a worker in the order in which they came.
 func TestEventsWaitInOrder(t *testing.T) {
 	t.Parallel()
-	a := startPlay(t, "[php]\nworkers = 1\n")
+	a := startPlay(t, waitLong+"workers = 1\n")
 	const n = 30
 	var sockets []*frames
 	for range n {
