@@ -29,6 +29,7 @@
 #pragma weak open_file_for_scanning
 #pragma weak php_check_open_basedir
 #pragma weak php_child_init
+#pragma weak php_error_docref
 #pragma weak php_execute_script
 #pragma weak php_get_highlight_struct
 #pragma weak php_get_temporary_directory
