@@ -29,5 +29,24 @@
 // that was started is gone when the test ends: a server that leaves a process
 // behind, panics or has a data race fails the test that started it.
 //
+// What PHP promises a script under a web server is held by these; what belongs to
+// one request is asked a hundred times at once (hundred):
+//
+//	superglobals_test, runtime_requests_test   what a request is to a script
+//	paths_test, php_contract_test, rules_test  which script, and PATH_INFO, rewrites
+//	php_sites_test, sites_test                 all that differs from site to site
+//	responses_test, runtime_finish_test        status, headers, early hints, finish
+//	streaming_test, runtime_abort_test         flush, clients that leave or stop reading
+//	scripts_test, php_behaviour_test           order of a request's end, fibers, buffers
+//	uploads_test, runtime_bodies_test          bodies, files, limits, slow senders
+//	runtime_env_test, php_runtime_env_test     environment, ini, preload, OPcache
+//	sessions_test, kv_php_test                 what outlives a request
+//	limits_test, runtime_stuck_test            time, soft stop, locks, backtraces
+//	php_memory_test                            memory_limit
+//	crash_test, ws_kills_test                  workers that die
+//	pool_test, stop_test, reload_test          who waits, for whom, and for how long
+//	logs_test, accesslog_test, metrics_test    what an operator sees
+//	php_command_test                           PHP on the command line
+//
 // With the race detector (go test -race ./e2e) the server is built with it too.
 package e2e

@@ -1,0 +1,76 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// A rewrite changes what is run, not what the client asked for.
+func TestRewrittenRequestKeepsItsURI(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML: "[[rewrite]]\npath = \"/pathinfo/*\"\nto = \"/s.php/pathinfo/$1?$query_string\"\n",
+		Files: map[string]string{"s.php": dump(`[$_SERVER['PATH_INFO'], $_SERVER['SCRIPT_NAME'], $_SERVER['PHP_SELF'], $_SERVER['REQUEST_URI'],
+			$_SERVER['QUERY_STRING'], $_SERVER['PATH_TRANSLATED'] === $_SERVER['DOCUMENT_ROOT'] . $_SERVER['PATH_INFO'], $_GET]`)},
+	})
+	hundred(t, func(i int) error {
+		return wantBody(a.request("GET", fmt.Sprintf("/pathinfo/%d?q=%d", i, i), ""), fmt.Sprintf(
+			`["/pathinfo/%d","/s.php","/s.php/pathinfo/%d","/pathinfo/%d?q=%d","q=%d",true,{"q":"%d"}]`, i, i, i, i, i, i))
+	})
+}
+
+// What waits for the only worker while PHP starts anew is served by a new one, and
+// what ran is run to its end.
+func TestReloadServesWhoWaits(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML:  metricsOn + "[server]\npid_file = \"" + filepath.Join(t.TempDir(), "pid") + "\"\n[php]\nworkers = 1\n",
+		Files: holdFiles,
+	})
+	g, held := hold(a)
+	var waiting []*late
+	for i := range 10 {
+		waiting = append(waiting, a.later(a.request("GET", fmt.Sprintf("/?i=%d", i), "")))
+	}
+	a.waitMetric(`ephpm_php_backlog{class="page"}`, 10)
+	if out, err := exec.Command(binary, "reload", "-c", a.options.Config).CombinedOutput(); err != nil {
+		t.Fatalf("ephpm reload: %v, %s", err, out)
+	}
+	a.waitLog(`msg="PHP started anew"`)
+	g.open()
+	if resp, _ := held.wait(); resp.StatusCode != 200 {
+		t.Errorf("what ran: %s", resp.Status)
+	}
+	for i, l := range waiting {
+		if resp, body := l.wait(); resp.StatusCode != 200 || body != fmt.Sprint(i) {
+			t.Errorf("what waited: %s %q, want %d", resp.Status, body, i)
+		}
+	}
+	a.waitMetric(`ephpm_php_backlog{class="page"}`, 0)
+}
+
+// The cache is one: whoever clears it does so for every worker.
+func TestOPcacheResetTakesEffectInEveryWorker(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML: "[php]\nworkers = 8\nmin_workers = 8\nopcache_revalidate = \"never\"\nini_overrides = [[\"opcache.file_update_protection\", \"0\"]]\n",
+		Files: map[string]string{
+			"index.php": `<?php usleep(1000); require 'part.php';`,
+			"part.php":  `<?php echo "old";`,
+			"reset.php": `<?php var_export(opcache_reset());`,
+		},
+	})
+	hundred(t, func(int) error { return wantBody(a.request("GET", "/", ""), "old") })
+	writeFiles(t, a.options.Root, map[string]string{"part.php": `<?php echo "new";`})
+	hundred(t, func(int) error { return wantBody(a.request("GET", "/", ""), "old") })
+	if err := wantBody(a.request("GET", "/reset.php", ""), "true"); err != nil {
+		t.Fatal(err)
+	}
+	// It is emptied when no worker uses it.
+	if err := eventually(func() error { return wantBody(a.request("GET", "/", ""), "new") }); err != nil {
+		t.Fatal(err)
+	}
+	hundred(t, func(int) error { return wantBody(a.request("GET", "/", ""), "new") })
+}
