@@ -59,7 +59,7 @@ type Conn struct {
 	room   chan struct{} // closed when the queue shrinks; nil when nobody waits
 
 	part     []byte // of a control frame that the line took in part
-	pong     []byte // the newest pong; older ones need no answer (RFC 6455 §5.5.3)
+	pongs    []byte // that wait, at most maxPongs
 	inbox    []Message
 	nextPing int64
 	expiry   int64 // when to cut, 0 for never: no progress, or no answer to the close frame
@@ -146,17 +146,24 @@ func (c *Conn) report() {
 func (c *Conn) leaveLocked() {
 	c.gone = true
 	c.endLocked(ending{code: CodeAbnormal, cause: CauseGone})
-	c.queue, c.queued, c.off, c.part, c.due = nil, 0, 0, nil, false
+	c.queue, c.queued, c.off, c.part, c.pongs, c.due = nil, 0, 0, nil, nil, false
 	c.signalLocked()
 	c.giveContextsLocked()
 	c.loop.wheel.remove(c)
 }
 
-// answerPing has the newest ping answered.
+// maxPongs bounds, in bytes, the pongs that wait for a client that does not read.
+const maxPongs = 4 << 10
+
+// answerPing has a ping answered. Of more than maxPongs only the newest is, which is
+// all that RFC 6455 §5.5.3 asks for.
 func (c *Conn) answerPing(payload []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pong = appendFrame(nil, opPong, payload)
+	if len(c.pongs)+len(payload) > maxPongs {
+		c.pongs = c.pongs[:0]
+	}
+	c.pongs = appendFrame(c.pongs, opPong, payload)
 	c.flushLocked()
 }
 

@@ -14,7 +14,7 @@ type piece struct {
 	last   bool // the close frame
 }
 
-// nextLocked returns what goes out next: the rest of what has begun, a pong or
+// nextLocked returns what goes out next: the rest of what has begun, pongs or a
 // ping, then queued frames, joined in buf when they are small, and the close
 // frame last, unless that one is urgent. Without b there is nothing.
 func (c *Conn) nextLocked(buf []byte) piece {
@@ -27,8 +27,9 @@ func (c *Conn) nextLocked(buf []byte) piece {
 		return c.batchLocked(buf)
 	case c.end != nil && c.end.urgent:
 		return piece{b: c.end.frame, last: true}
-	case c.pong != nil:
-		return piece{b: c.pong}
+	case len(c.pongs) > 0: // they are on their way from here: more may come meanwhile
+		c.part, c.pongs, c.lastPart = c.pongs, nil, false
+		return piece{b: c.part}
 	case c.pingDue:
 		return piece{b: pingFrame}
 	case len(c.queue) > 0:
@@ -64,8 +65,6 @@ func (c *Conn) tookLocked(p piece, n int) {
 		switch {
 		case len(c.part) > 0:
 		case p.last:
-		case c.pong != nil:
-			c.pong = nil
 		default:
 			c.pingDue = false
 		}

@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -78,5 +79,53 @@ func TestSmallFramesAreJoinedInOrder(t *testing.T) {
 			t.Errorf("counted %d frames, %d bytes", got.FramesOut, got.BytesOut)
 		}
 		_, _ = io.Copy(io.Discard, cl)
+	})
+}
+
+// Every ping is answered, in order, also those that come while an answer is written.
+func TestPongsOfABurstAllArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cl, _, done := piped(t, DefaultOptions(), echo)
+		for i := range 10 { // the pipe takes nothing: the first pong waits in Write
+			cl.write(masked(fin|opPing, fmt.Append(nil, i)))
+			synctest.Wait()
+		}
+		for i := range 10 {
+			cl.want(opPong, fmt.Sprint(i))
+		}
+		cl.write(closing(1000, ""))
+		cl.want(opClose, "1000 ")
+		<-done
+	})
+}
+
+// A flood of pings is answered by bounded memory: the newest always.
+func TestPongsThatWaitAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cl, c, done := piped(t, DefaultOptions(), echo)
+		pad := strings.Repeat("x", maxControl-4)
+		for i := range 1000 {
+			cl.write(masked(fin|opPing, fmt.Appendf(nil, "%4d%s", i, pad)))
+		}
+		synctest.Wait()
+		c.mu.Lock()
+		if n := len(c.pongs); n == 0 || n > maxPongs+maxControl {
+			t.Errorf("%d bytes of pongs wait, want at most %d", n, maxPongs)
+		}
+		c.mu.Unlock()
+		n, last := 0, ""
+		for ; last != " 999"; n++ {
+			_, payload, err := cl.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = string(payload[:4])
+		}
+		if n < 2 || n > 100 {
+			t.Errorf("%d pongs came for 1000 pings that were not read", n)
+		}
+		cl.write(closing(1000, ""))
+		cl.want(opClose, "1000 ")
+		<-done
 	})
 }
