@@ -23,7 +23,12 @@ type packer struct {
 // dialPacked offers extensions and takes what is agreed on.
 func (a *app) dialPacked(t *testing.T, offer string) *packer {
 	t.Helper()
-	f := a.on(t).dialWire("/", "Sec-WebSocket-Extensions: "+offer)
+	return newPacker(t, a.on(t).dialWire("/", "Sec-WebSocket-Extensions: "+offer))
+}
+
+// newPacker speaks as the handshake of f says.
+func newPacker(t *testing.T, f *frames) *packer {
+	t.Helper()
 	answer := f.resp.Header.Get("Sec-WebSocket-Extensions")
 	p := &packer{frames: f, keepSent: !strings.Contains(answer, "client_no_context"), keepGot: !strings.Contains(answer, "server_no_context"), window: 32 << 10}
 	if _, bits, ok := strings.Cut(answer, "server_max_window_bits="); ok {
@@ -99,8 +104,8 @@ func jsonLike(i, size int) string {
 	return b.String()[:size]
 }
 
-// TestCompression covers the testsuite's sections 12 and 13: sizes, fragments and
-// every way of agreeing on parameters.
+// TestCompression covers the testsuite's sections 12 and 13 over every transport:
+// sizes, fragments and every way of agreeing on parameters.
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	const none = "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
@@ -126,17 +131,20 @@ func TestCompression(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			a := startApp(t, appOptions{Files: protocolSite, TOML: "[server.websocket]\ncompression = \"" + mode + "\"\n"})
+			e := startEveryHTTP(t, appOptions{Files: protocolSite, TOML: "[server.websocket]\ncompression = \"" + mode + "\"\n"})
 			for offer, want := range answers {
-				t.Run(offer, func(t *testing.T) {
-					p := a.dialPacked(t, offer)
-					if got := p.resp.Header.Get("Sec-WebSocket-Extensions"); got != want {
-						t.Fatalf("%s is answered with %q, want %q", offer, got, want)
-					}
-					if want != "" {
-						p.exchangeAll()
-					}
-				})
+				for _, over := range transports {
+					t.Run(offer+" over "+over, func(t *testing.T) {
+						t.Parallel()
+						p := newPacker(t, e.dial(t, over, "Sec-WebSocket-Extensions: "+offer))
+						if got := p.resp.Header.Get("Sec-WebSocket-Extensions"); got != want {
+							t.Fatalf("%s is answered with %q, want %q", offer, got, want)
+						}
+						if want != "" {
+							p.exchangeAll()
+						}
+					})
+				}
 			}
 		})
 	}
