@@ -55,6 +55,7 @@ func TestSocketMetricsAreThereFromTheStart(t *testing.T) {
 		`ephpm_ws_handshake_rejected_total{reason="handshake"}`, `ephpm_ws_handshake_rejected_total{reason="transport"}`,
 		`ephpm_ws_handshake_rejected_total{reason="capacity"}`, `ephpm_ws_handshake_rejected_total{reason="origin"}`,
 		`ephpm_ws_handshake_rejected_total{reason="entrypoint"}`, `ephpm_ws_handshake_rejected_total{reason="shutdown"}`,
+		`ephpm_ws_handshake_rejected_total{reason="site"}`, `ephpm_ws_handshake_rejected_total{reason="rate"}`,
 		"ephpm_ws_connect_rejected_total",
 		`ephpm_ws_events_total{event="connect"}`, `ephpm_ws_events_total{event="message"}`, `ephpm_ws_events_total{event="disconnect"}`,
 		`ephpm_ws_event_failures_total{event="disconnect",reason="busy"}`, `ephpm_ws_event_duration_seconds_count{event="message"}`,
@@ -62,6 +63,10 @@ func TestSocketMetricsAreThereFromTheStart(t *testing.T) {
 		"ephpm_ws_received_bytes_total", "ephpm_ws_sent_bytes_total",
 		`ephpm_ws_frames_rejected_total{reason="too_large"}`, `ephpm_ws_frames_rejected_total{reason="invalid_utf8"}`,
 		"ephpm_ws_send_queue_overflow_total", "ephpm_ws_cross_site_denied_total",
+		"ephpm_ws_deflated_bytes_total", "ephpm_ws_deflated_sent_bytes_total",
+		"ephpm_ws_inflated_bytes_total", "ephpm_ws_inflated_received_bytes_total",
+		`ephpm_ws_event_failures_total{event="connect",reason="timeout"}`, `ephpm_ws_event_failures_total{event="message",reason="crash"}`,
+		`ephpm_ws_closed_total{cause="slow"}`, `ephpm_ws_closed_total{cause="limit"}`, `ephpm_ws_close_codes_total{code="1013"}`,
 		`ephpm_ws_closed_total{cause="shutdown"}`, `ephpm_ws_close_codes_total{code="1001"}`,
 	} {
 		a.wantMetric(series, 0)
