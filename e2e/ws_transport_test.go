@@ -1,5 +1,7 @@
 package e2e
 
+//lint:file-ignore SA1019 http.Transport refuses the :protocol of an extended CONNECT, http2.Transport sends it
+
 import (
 	"bufio"
 	"context"
