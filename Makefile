@@ -30,6 +30,9 @@ test: setup-test ## every test, again with the race detector, the C code under s
 	go test -race -timeout 30m ./...
 	build/test-c.sh
 
+valgrind: setup-test ## the C code and PHP under valgrind, some minutes
+	build/test-valgrind.sh
+
 lint: setup-lint ## formatting, vet, staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		echo "not gofmt-ed:" $$unformatted; exit 1; fi
@@ -67,4 +70,4 @@ clean: ## remove what build made
 setup-%:
 	@build/setup.sh $*
 
-.PHONY: help build run test lint fuzz soak bench bench-http3 bench-tls bench-ws clean
+.PHONY: help build run test lint valgrind fuzz soak bench bench-http3 bench-tls bench-ws clean

@@ -3,6 +3,7 @@ package phpbridge
 import (
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"log/slog"
 	"net/http/httptest"
@@ -19,6 +20,9 @@ import (
 // generous because the machine may be busy; a passing test never uses it up.
 const patience = time.Minute
 
+// under is how the processes of PHP are run, see build/test-valgrind.sh.
+var under = flag.String("under", "", "command that runs the zygote, and with it the workers")
+
 // testPool starts a pool and closes it at the end of the test.
 func testPool(t *testing.T, change func(*Options)) *Pool {
 	t.Helper()
@@ -28,6 +32,7 @@ func testPool(t *testing.T, change func(*Options)) *Pool {
 		Backlog:     100,
 		BacklogWait: patience,
 		Log:         slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+		under:       strings.Fields(*under),
 	}
 	if change != nil {
 		change(&o)

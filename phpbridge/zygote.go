@@ -65,9 +65,7 @@ func startZygote(ctx context.Context, o *Options, m *memory, doorbell, stderr *o
 		_ = theirs.Close() // the first error counts
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	cmd := exec.Command("/proc/self/exe")
-	// Room for the names of the workers in ps.
-	cmd.Args = []string{"ephpm: zygote" + strings.Repeat(" ", 19)}
+	cmd := zygoteCommand(o.under)
 	cmd.Env = roleEnvironment(o.User.environ(os.Environ()), "zygote")
 	for name, value := range o.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -95,6 +93,18 @@ func startZygote(ctx context.Context, o *Options, m *memory, doorbell, stderr *o
 		return nil, err
 	}
 	return z, nil
+}
+
+func zygoteCommand(under []string) *exec.Cmd {
+	const self = "/proc/self/exe"
+	if len(under) > 0 {
+		program, _ := os.Readlink(self) // there is none only if nothing can be started
+		return exec.Command(under[0], append(under[1:], program)...)
+	}
+	cmd := exec.Command(self)
+	// Room for the names of the workers in ps.
+	cmd.Args = []string{"ephpm: zygote" + strings.Repeat(" ", 19)}
+	return cmd
 }
 
 func fileConn(fd int) (*net.UnixConn, error) {
