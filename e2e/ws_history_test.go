@@ -98,9 +98,9 @@ func TestSubscribeOptionsAreChecked(t *testing.T) {
 	for options, want := range map[string]string{
 		`['history' => 101]`:    class + `must have 0 to 100 as \"history\", 101 given",0]`,
 		`['history' => '1']`:    class + `must have 0 to 100 as \"history\", \"1\" given",0]`,
-		`['histroy' => 1]`:      class + `must not have \"histroy\"; there is only \"history\"",0]`,
-		`['history']`:           class + `must not have \"0\"; there is only \"history\"",0]`,
-		`['history' => "\xff"]`: class + `must hold what json_encode() takes",0]`,
+		`['histroy' => 1]`:      class + `must not have \"histroy\"; there are \"history\", \"user\", \"info\" and \"list\"",0]`,
+		`['history']`:           class + `must not have \"0\"; there are \"history\", \"user\", \"info\" and \"list\"",0]`,
+		`['history' => "\xff"]`: class + `must have as \"history\" what json_encode() takes",0]`,
 		`range(0, 16)`:          class + `must have at most 16 elements",0]`,
 		`['history' => new class implements JsonSerializable { function jsonSerialize(): mixed { throw new DomainException('mine'); } }]`: `["DomainException","mine",0]`,
 		`[]`:               `true`,

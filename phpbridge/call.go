@@ -24,8 +24,8 @@ const (
 	WSBroadcast             Func = C.EPHPM_CALL_WS_BROADCAST              // channel, payload, binary, except or null
 	WSClose                 Func = C.EPHPM_CALL_WS_CLOSE                  // code, reason
 	WSConnectionClose       Func = C.EPHPM_CALL_WS_CONNECTION_CLOSE       // connection, code, reason
-	WSCount                 Func = C.EPHPM_CALL_WS_COUNT                  // channel or null
-	WSMembers               Func = C.EPHPM_CALL_WS_MEMBERS                // channel, limit
+	WSCount                 Func = C.EPHPM_CALL_WS_COUNT                  // channel or null, users
+	WSMembers               Func = C.EPHPM_CALL_WS_MEMBERS                // channel, limit, users
 
 	KVGet      Func = C.EPHPM_CALL_KV_GET       // key
 	KVSet      Func = C.EPHPM_CALL_KV_SET       // key, value, seconds
@@ -73,8 +73,8 @@ var signatures = map[Func]string{
 	WSBroadcast:             "ssbn",
 	WSClose:                 "is",
 	WSConnectionClose:       "sis",
-	WSCount:                 "n",
-	WSMembers:               "si",
+	WSCount:                 "nb",
+	WSMembers:               "sib",
 
 	KVGet: "s", KVSet: "ssi", KVSetNX: "ssi", KVDel: "*", KVExists: "s", KVIncrBy: "si",
 	KVExpire: "si", KVTTL: "s", KVFlushAll: "", KVWait: "sii", KVMGet: "*", KVMSet: "i*",

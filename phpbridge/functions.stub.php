@@ -31,12 +31,29 @@ function ephpm_ws_connection_send(string $connection_id, string $payload, bool $
 /**
  * Puts the current connection into a channel.
  *
+ * With a user the connection shows that this user is there: the members of the channel
+ * get a text message when the first connection of a user comes and when the last one
+ * has gone, and the newcomer one with those who are there already:
+ *
+ *     {"event":"present","channel":"lobby","count":1,"users":[{"user":"alice","info":{"name":"Alice"}}]}
+ *     {"event":"join","channel":"lobby","count":2,"users":[{"user":"7"}]}
+ *     {"event":"leave","channel":"lobby","count":1,"users":[{"user":"7"}]}
+ *     {"event":"update","channel":"lobby","count":1,"users":[{"user":"alice","info":{"name":"Al"}}]}
+ *
+ * count is how many users are there; users who come together are in one message.
+ *
  * @param string $channel 1 to 256 bytes of UTF-8
- * @param array{history?: int} $options history: sends it the last so many messages
- *              that were broadcast to the channel, oldest first, and has the channel
- *              remember as many from now on; 0 to 100
+ * @param array{history?: int, user?: string|int, info?: mixed, list?: int} $options
+ *              history: sends it the last so many messages that were broadcast to the
+ *              channel, oldest first, and has the channel remember as many from now
+ *              on; 0 to 100.
+ *              user: whose connection it is; 1 to 256 bytes.
+ *              info: what the others learn of the user, of at most 4096 bytes in JSON;
+ *              the latest holds for all connections of the user.
+ *              list: of so many users the newcomer is told, 0 to 10000; 1000 with
+ *              user. Without user it is told who is there, and not there itself.
  * @return bool true also when it was in the channel before; false for a bad
- *              name and for the 65th channel
+ *              name, for the 65th channel, and when presence_memory is full
  * @throws Exception outside of a WebSocket event, or without WebSockets
  * @throws ValueError for an option that is unknown or impossible
  */
@@ -45,7 +62,8 @@ function ephpm_ws_subscribe(string $channel, array $options = []): bool {}
 /**
  * Puts any connection of this site into a channel.
  *
- * @param array{history?: int} $options as of ephpm_ws_subscribe
+ * @param array{history?: int, user?: string|int, info?: mixed, list?: int} $options as of
+ *              ephpm_ws_subscribe
  * @throws Exception without WebSockets
  * @throws ValueError for an option that is unknown or impossible
  */
@@ -97,20 +115,24 @@ function ephpm_ws_close(int $code = 1000, string $reason = ""): bool {}
 function ephpm_ws_connection_close(string $connection_id, int $code = 1000, string $reason = ""): bool {}
 
 /**
- * Counts the connections of this site, or the members of one channel.
+ * Counts the connections of this site, or those or the users in one channel.
  *
+ * @param bool $users counts users of a channel: those of ephpm_ws_subscribe
  * @throws Exception without WebSockets
+ * @throws ValueError for users without a channel
  */
-function ephpm_ws_count(?string $channel = null): int {}
+function ephpm_ws_count(?string $channel = null, bool $users = false): int {}
 
 /**
- * Lists connection IDs of a channel's members, in no order.
+ * Lists connection IDs of a channel's members, in no order; or the users that are
+ * there, in the order in which they came.
  *
- * @param int $limit at most so many, 1 to 1000
- * @return array<int, string>
+ * @param int  $limit at most so many, 1 to 1000
+ * @param bool $users lists users: those of ephpm_ws_subscribe
+ * @return ($users is true ? list<array{user: string, info?: mixed, connections: int}> : list<string>)
  * @throws Exception without WebSockets
  */
-function ephpm_ws_members(string $channel, int $limit = 1000): array {}
+function ephpm_ws_members(string $channel, int $limit = 1000, bool $users = false): array {}
 
 /**
  * Reads a key of this site's key-value store. Keys and values of all ephpm_kv_

@@ -8,6 +8,7 @@
 #define TEXT(name) ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
 #define NULLABLE_TEXT(name) ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, name, IS_STRING, 1, "null")
 #define BINARY() ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, binary, _IS_BOOL, 0, "false")
+#define USERS() ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, users, _IS_BOOL, 0, "false")
 #define OPTIONS() ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, options, IS_ARRAY, 0, "[]")
 #define RETURNS(name, required, type) \
 	ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(name, 0, required, type, 0)
@@ -64,11 +65,13 @@ ZEND_END_ARG_INFO()
 
 RETURNS(arginfo_count, 0, IS_LONG)
 	NULLABLE_TEXT(channel)
+	USERS()
 ZEND_END_ARG_INFO()
 
 RETURNS(arginfo_members, 1, IS_ARRAY)
 	TEXT(channel)
 	ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, limit, IS_LONG, 0, "1000")
+	USERS()
 ZEND_END_ARG_INFO()
 /* clang-format on */
 
@@ -152,7 +155,7 @@ static bool add_options(struct ephpm_call *call, HashTable *options, uint32_t ar
 	}
 	ZEND_HASH_FOREACH_KEY_VAL(options, index, name, value) {
 		smart_str json = {0};
-		char digits[24];
+		char digits[24] = "";
 		bool ok;
 
 		if (name) {
@@ -163,11 +166,13 @@ static bool add_options(struct ephpm_call *call, HashTable *options, uint32_t ar
 		}
 		ok = php_json_encode(&json, value, PHP_JSON_UNESCAPED_SLASHES | PHP_JSON_UNESCAPED_UNICODE)
 				== SUCCESS
-			&& !EG(exception) && json.s;
+			&& JSON_G(error_code) == PHP_JSON_ERROR_NONE && !EG(exception) && json.s;
 		if (ok) {
 			ephpm_call_string(call, json.s);
 		} else if (!EG(exception)) {
-			zend_argument_value_error(argument, "must hold what json_encode() takes");
+			zend_argument_value_error(argument, "must have as \"%.*s\" what json_encode() takes",
+				name ? (int)MIN(ZSTR_LEN(name), 40) : (int)strlen(digits),
+				name ? ZSTR_VAL(name) : digits);
 		}
 		smart_str_free(&json);
 		if (!ok) {
@@ -316,13 +321,29 @@ static ZEND_FUNCTION(ephpm_ws_count)
 {
 	struct ephpm_call call = {0};
 	zend_string *channel = NULL;
+	bool users = false;
 
-	ZEND_PARSE_PARAMETERS_START(0, 1)
+	ZEND_PARSE_PARAMETERS_START(0, 2)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_STR_OR_NULL(channel)
+		Z_PARAM_BOOL(users)
 	ZEND_PARSE_PARAMETERS_END();
 	ephpm_call_string_or_null(&call, channel);
+	ephpm_call_bool(&call, users);
 	ephpm_call_run(&call, EPHPM_CALL_WS_COUNT, return_value);
+}
+
+/* Puts what a JSON text means in its place. What is in it was encoded with a depth of
+ * at most PHP_JSON_PARSER_DEFAULT_DEPTH, and is in a list of objects now. */
+static void decode(zval *text)
+{
+	zval value;
+
+	ZVAL_NULL(&value);
+	php_json_decode_ex(&value, Z_STRVAL_P(text), Z_STRLEN_P(text), PHP_JSON_OBJECT_AS_ARRAY,
+		PHP_JSON_PARSER_DEFAULT_DEPTH + 2);
+	zval_ptr_dtor(text);
+	ZVAL_COPY_VALUE(text, &value);
 }
 
 static ZEND_FUNCTION(ephpm_ws_members)
@@ -330,15 +351,21 @@ static ZEND_FUNCTION(ephpm_ws_members)
 	struct ephpm_call call = {0};
 	zend_string *channel;
 	zend_long limit = 1000;
+	bool users = false;
 
-	ZEND_PARSE_PARAMETERS_START(1, 2)
+	ZEND_PARSE_PARAMETERS_START(1, 3)
 		Z_PARAM_STR(channel)
 		Z_PARAM_OPTIONAL
 		Z_PARAM_LONG(limit)
+		Z_PARAM_BOOL(users)
 	ZEND_PARSE_PARAMETERS_END();
 	ephpm_call_string(&call, channel);
 	ephpm_call_int(&call, limit);
+	ephpm_call_bool(&call, users);
 	ephpm_call_run(&call, EPHPM_CALL_WS_MEMBERS, return_value);
+	if (users && Z_TYPE_P(return_value) == IS_STRING) {
+		decode(return_value);
+	}
 }
 
 /* clang-format off */

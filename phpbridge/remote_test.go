@@ -110,7 +110,7 @@ func remoteRecord(kind recordType, payload string) string {
 	return b.String()
 }
 
-var goodCall = appendCall(WSCount, "\x00")
+var goodCall = appendCall(WSCount, "\x00\x01")
 
 func appendCall(f Func, values string) string {
 	p := binary.LittleEndian.AppendUint16(nil, uint16(f))

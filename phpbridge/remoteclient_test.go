@@ -25,10 +25,10 @@ func TestRemoteHostCallsAServer(t *testing.T) {
 		args []any
 		want any
 	}{
-		{WSCount, []any{nil}, []byte("a.example")},
+		{WSCount, []any{nil, false}, []byte("a.example")},
 		{WSConnectionSend, []any{"id", "a\x00\xff", true}, []byte("a\x00\xff")},
 		{WSConnectionSend, []any{"id", big, false}, big},
-		{WSMembers, []any{"c", int64(-1)}, nil},
+		{WSMembers, []any{"c", int64(-1), true}, nil},
 	} {
 		if got, err := h.Call(t.Context(), c.f, c.args...); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("call %d: %.20v, %v; want %.20v", c.f, got, err, c.want)
@@ -44,7 +44,7 @@ func TestRemoteHostCallsAServer(t *testing.T) {
 	if _, err := h.Call(t.Context(), WSCount); err == nil || err.Error() != "call of function 10 with 0 arguments" {
 		t.Errorf("a call without its argument: %v", err)
 	}
-	if _, err := h.Call(t.Context(), WSCount, nil); !errors.Is(err, errEnded) {
+	if _, err := h.Call(t.Context(), WSCount, nil, false); !errors.Is(err, errEnded) {
 		t.Errorf("a call behind it: %v", err)
 	}
 	end()

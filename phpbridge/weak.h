@@ -44,6 +44,7 @@
 #pragma weak php_ini_opened_path
 #pragma weak php_ini_scanned_files
 #pragma weak php_ini_scanned_path
+#pragma weak php_json_decode_ex
 #pragma weak php_json_encode
 #pragma weak php_lint_script
 #pragma weak php_module_shutdown

@@ -104,6 +104,33 @@ func (r *Registry[S]) leaveLocked(m *member[S], i int) {
 	}
 }
 
+// In reports whether a connection is in a channel.
+func (r *Registry[S]) In(id ID, channelName string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	m, ok := r.members[id]
+	if !ok {
+		return false
+	}
+	c, ok := r.channels[channelName]
+	return ok && m.seatIn(c) >= 0
+}
+
+// Sinks returns the sinks of everybody who is in a channel now, in no order.
+func (r *Registry[S]) Sinks(channelName string) []S {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	c, ok := r.channels[channelName]
+	if !ok {
+		return nil
+	}
+	sinks := make([]S, len(c.members))
+	for i, m := range c.members {
+		sinks[i] = m.sink
+	}
+	return sinks
+}
+
 // Members returns the IDs of at most limit members of a channel, in no order.
 func (r *Registry[S]) Members(channelName string, limit int) []ID {
 	r.mu.RLock()

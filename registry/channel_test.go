@@ -173,6 +173,21 @@ func TestMembersAreAtMostTheLimit(t *testing.T) {
 	}
 }
 
+func TestSinksAreThoseOfTheMembers(t *testing.T) {
+	r := New[*fakeSink](Options{})
+	id, first := join(t, r, "lobby")
+	_, second := join(t, r, "lobby", "other")
+	if got := r.Sinks("lobby"); len(got) != 2 || !slices.Contains(got, first) || !slices.Contains(got, second) {
+		t.Errorf("Sinks = %v, want both members", got)
+	}
+	if got := r.Sinks("nowhere"); len(got) != 0 {
+		t.Errorf("Sinks of no channel = %v, want none", got)
+	}
+	if !r.In(id, "lobby") || r.In(id, "other") || r.In(id, "nowhere") || r.In(newID(t), "lobby") {
+		t.Error("In does not say who is in which channel")
+	}
+}
+
 func TestRemoveLeavesEveryChannel(t *testing.T) {
 	r := New[*fakeSink](Options{})
 	id, gone := join(t, r, "a", "b", "c")

@@ -107,7 +107,7 @@ func (s *sockets) register(c *socket) *refusal {
 
 // leave takes a connection out of everything it is in.
 func (s *sockets) leave(c *socket) {
-	s.members.Remove(c.id)
+	s.presences.leave(c.id)
 	c.seat.stand()
 	s.clients.leave(c.client)
 	s.calm.move()

@@ -211,6 +211,10 @@ type WebSocketConfig struct {
 	// broadcasts, in bytes; the channel that was used least recently is forgotten
 	// first. Zero means that none is remembered.
 	HistoryMemory Size `toml:"history_memory"`
+	// PresenceMemory limits what is kept of the users in the channels of one site,
+	// in bytes; a subscription with a user for whom there is no room is refused.
+	// Zero means that all are.
+	PresenceMemory Size `toml:"presence_memory"`
 	// WriteTimeout cuts a socket to which nothing could be written for this
 	// long. Zero means never.
 	WriteTimeout Duration `toml:"write_timeout_secs"`
@@ -371,6 +375,7 @@ func DefaultConfig() Config {
 				SendQueue:      64,
 				SendQueueBytes: 8 << 20,
 				HistoryMemory:  8 << 20,
+				PresenceMemory: 16 << 20,
 				SendWait:       Millis(100 * time.Millisecond),
 				WriteTimeout:   Duration(10 * time.Second),
 				PingInterval:   Duration(30 * time.Second),

@@ -20,6 +20,8 @@ type SiteWebSocketConfig struct {
 	MaxFrameSize   *Size `toml:"max_frame_size"`
 	// HistoryMemory is that of [server.websocket].
 	HistoryMemory *Size `toml:"history_memory"`
+	// PresenceMemory is that of [server.websocket].
+	PresenceMemory *Size `toml:"presence_memory"`
 	// Subprotocols are those of [server.websocket].
 	Subprotocols []string `toml:"subprotocols"`
 	// AllowedOrigins are those of [server.websocket].
@@ -38,6 +40,7 @@ func (s SiteWebSocketConfig) of(c WebSocketConfig) WebSocketConfig {
 	replace(&c.MaxMessageSize, s.MaxMessageSize)
 	replace(&c.MaxFrameSize, s.MaxFrameSize)
 	replace(&c.HistoryMemory, s.HistoryMemory)
+	replace(&c.PresenceMemory, s.PresenceMemory)
 	override(&c.Subprotocols, s.Subprotocols)
 	override(&c.AllowedOrigins, s.AllowedOrigins)
 	replace(&c.Compression, s.Compression)

@@ -141,6 +141,7 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"server.websocket.sse_history", "must be 0 to 100", func(c *Config) { c.Server.WebSocket.SSEHistory = 101 }},
 		{"server.websocket.poll_wait_secs", "more than 0", func(c *Config) { c.Server.WebSocket.PollWait = 0 }},
 		{"server.websocket.poll_idle_secs", "more than 0", func(c *Config) { c.Server.WebSocket.PollIdle = 0 }},
+		{"server.websocket.presence_memory", "less than 0", func(c *Config) { c.Server.WebSocket.PresenceMemory = -1 }},
 		{"server.websocket.message_burst", "at least 1", func(c *Config) { c.Server.WebSocket.MessageBurst = 0 }},
 		{"site[1].websocket.message_burst", "at least 1", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].WebSocket.MessageBurst = new(int) }},
 		{"site[1].websocket.subprotocols", "a,b", func(c *Config) {

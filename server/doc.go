@@ -57,7 +57,8 @@
 // The script answers by host calls such as ephpm_ws_send (host.go), which put
 // frames into the queues of this or other sockets and hand the kernel what it takes;
 // a broadcast does so in batches. What the kernel does not take waits in the queue,
-// while scripts run. A channel may remember what was sent to it (history.go).
+// while scripts run. A channel may remember what was sent to it (history.go)
+// and tell its members who is there (presence.go).
 //
 // Where networks break sockets, a connection is an event stream (sse.go): its frames
 // are the events of one response, or the answers to polls (ssepoll.go), by package
@@ -128,6 +129,9 @@
 //	subscribe    join a channel; unsubscribe: leave it
 //	broadcast    send one payload to all of a channel
 //	history      the last messages of a channel
+//	user         whose connection it is, as the script says; in channels alone
+//	presence     the users in a channel: its attendees
+//	round        tells the members of a channel what changed of its presence
 //	frame        RFC 6455's unit on the wire
 //	message      one or more frames: what PHP gets and sends
 //	control frame  ping, pong or close

@@ -2,11 +2,7 @@ package server
 
 import (
 	"container/list"
-	"encoding/json"
-	"fmt"
 	"sync"
-
-	"ephpm/phpbridge"
 )
 
 const (
@@ -213,30 +209,4 @@ func (t turn) last(n int) []remembered {
 		a.used.MoveToFront(p.place)
 	}
 	return append([]remembered(nil), p.messages[max(0, len(p.messages)-n):]...)
-}
-
-// A subscription is what a script asks for besides the channel.
-type subscription struct {
-	history int // so many messages of the past
-}
-
-// parseSubscription reads names and JSON values in turn.
-func parseSubscription(options [][]byte) (o subscription, err error) {
-	refuse := func(format string, args ...any) (subscription, error) {
-		return o, &misuse{phpbridge.ThrowValueError, 1, "options", fmt.Sprintf(format, args...)}
-	}
-	if len(options)%2 != 0 {
-		return refuse("must have a value for each name")
-	}
-	for i := 0; i < len(options); i += 2 {
-		switch name, value := string(options[i]), options[i+1]; name {
-		case "history":
-			if err := json.Unmarshal(value, &o.history); err != nil || string(value) == "null" || o.history < 0 || o.history > maxHistory {
-				return refuse(`must have 0 to %d as "history", %.40s given`, maxHistory, value)
-			}
-		default:
-			return refuse("must not have %.40q; there is only \"history\"", name)
-		}
-	}
-	return o, nil
 }

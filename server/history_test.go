@@ -190,27 +190,3 @@ func TestPastAndPresentHaveNoGap(t *testing.T) {
 		}
 	}
 }
-
-func TestParseSubscription(t *testing.T) {
-	parse := func(options ...string) (subscription, error) {
-		var b [][]byte
-		for _, o := range options {
-			b = append(b, []byte(o))
-		}
-		return parseSubscription(b)
-	}
-	if o, err := parse(); err != nil || o != (subscription{}) {
-		t.Errorf("no options: %+v, %v", o, err)
-	}
-	if o, err := parse("history", "100"); err != nil || o.history != 100 {
-		t.Errorf("history of 100: %+v, %v", o, err)
-	}
-	for _, bad := range [][]string{
-		{"history", "101"}, {"history", "-1"}, {"history", "1.5"}, {"history", `"1"`}, {"history", "null"},
-		{"history", "true"}, {"history", "[]"}, {"History", "1"}, {"0", "1"}, {"history"},
-	} {
-		if _, err := parse(bad...); err == nil {
-			t.Errorf("%q is accepted", bad)
-		}
-	}
-}

@@ -78,13 +78,13 @@ func (h *host) HostCall(ctx context.Context, c *phpbridge.Call) {
 		first = 1
 		err = h.callBroadcast(ctx, c)
 	case phpbridge.WSCount:
-		if c.IsNull(0) {
-			c.ReturnInt(int64(h.s.members.Len()))
-		} else {
-			c.ReturnInt(int64(h.s.members.Count(c.String(0))))
-		}
+		err = h.callCount(c)
 	case phpbridge.WSMembers:
-		c.ReturnStrings(h.members(c.String(0), c.Int(1)))
+		if channel, limit := c.String(0), c.Int(1); c.Bool(2) {
+			c.ReturnString(h.s.presences.users(channel, memberLimit(limit)))
+		} else {
+			c.ReturnStrings(h.members(channel, limit))
+		}
 	default:
 		first, err = h.callConnection(ctx, c)
 	}
@@ -114,7 +114,7 @@ func (h *host) callConnection(ctx context.Context, c *phpbridge.Call) (first int
 	case phpbridge.WSSubscribe, phpbridge.WSConnectionSubscribe:
 		ok, err = h.subscribe(id, c.String(first), c.Rest())
 	case phpbridge.WSUnsubscribe, phpbridge.WSConnectionUnsubscribe:
-		ok = h.s.members.Unsubscribe(id, c.String(first))
+		ok = h.unsubscribe(id, c.String(first))
 	case phpbridge.WSClose, phpbridge.WSConnectionClose:
 		ok, err = h.close(id, c.Int(first), c.String(first+1))
 	default:
@@ -136,6 +136,20 @@ func (h *host) callBroadcast(ctx context.Context, c *phpbridge.Call) error {
 		c.ReturnInt(int64(n))
 	}
 	return err
+}
+
+func (h *host) callCount(c *phpbridge.Call) error {
+	switch users := c.Bool(1); {
+	case users && c.IsNull(0):
+		return &misuse{phpbridge.ThrowValueError, 1, "users", "must be false without a channel"}
+	case users:
+		c.ReturnInt(int64(h.s.presences.count(c.String(0))))
+	case c.IsNull(0):
+		c.ReturnInt(int64(h.s.members.Len()))
+	default:
+		c.ReturnInt(int64(h.s.members.Count(c.String(0))))
+	}
+	return nil
 }
 
 // A misuse is a call that could never have worked.
@@ -167,6 +181,8 @@ var functions = map[phpbridge.Func]string{
 	phpbridge.WSConnectionSubscribe: "ephpm_ws_connection_subscribe",
 
 	phpbridge.WSConnectionClose: "ephpm_ws_connection_close",
+
+	phpbridge.WSCount: "ephpm_ws_count",
 }
 
 // prepare checks and encodes a payload. Too large is no message and no error.
@@ -209,8 +225,10 @@ func (h *host) broadcast(ctx context.Context, channel string, payload []byte, bi
 	if past.remembers() {
 		m.seq = past.add(remembered{payload: bytes.Clone(payload), binary: binary})
 	}
+	there := h.s.presences.begin(channel)
 	queued, missed := h.s.members.Broadcast(channel, except, batch.add, nil)
 	batch.send()
+	there.end()
 	past.end()
 	for _, conn := range missed {
 		if h.insist(ctx, conn, m) {
@@ -233,43 +251,77 @@ func (h *host) insist(ctx context.Context, conn sink, m *push) bool {
 		return true
 	}
 	if ctx.Err() == nil {
-		h.tooSlow(conn)
+		h.s.tooSlow(conn)
 	}
 	return false
 }
 
+// deliver queues a text for some members. One for which there is no room is too slow:
+// what it would miss cannot be made up for.
+func (s *sockets) deliver(to []sink, text []byte) {
+	batch := s.batch(newPush(text, false))
+	queued := 0
+	for _, conn := range to {
+		if batch.add(conn) {
+			queued++
+		} else {
+			s.tooSlow(conn)
+		}
+	}
+	batch.send()
+	s.metrics.queued.Add(float64(queued))
+}
+
 // tooSlow closes a connection for whose frames there is no room.
-func (h *host) tooSlow(conn sink) {
+func (s *sockets) tooSlow(conn sink) {
 	if conn.Kill(websocket.CodeTryAgain, "", websocket.CauseSlow) {
-		h.s.metrics.overflow.Inc()
-		h.s.log.Warn("outbound queue full, closing", "site", h.s.site, "frames", h.s.conn.QueueFrames)
+		s.metrics.overflow.Inc()
+		s.log.Warn("outbound queue full, closing", "site", s.site, "frames", s.conn.QueueFrames)
 	}
 }
 
-// subscribe joins a channel and sends what options ask of its past.
+// subscribe joins a channel, as a user if options say so, and sends what they ask of
+// its past and of who is there.
 func (h *host) subscribe(id registry.ID, channel string, options [][]byte) (bool, error) {
 	o, err := parseSubscription(options)
 	if err != nil {
 		return false, err
 	}
+	ok := h.enter(id, channel, &o)
+	if !o.isPlain() {
+		h.s.presences.settle(channel)
+	}
+	return ok, nil
+}
+
+// enter joins a channel and sends what is asked of its past.
+func (h *host) enter(id registry.ID, channel string, o *subscription) bool {
 	conn, ok := h.s.members.Lookup(id)
 	if !ok || !registry.IsChannelName(channel) {
-		return false, nil
+		return false
 	}
 	depth := h.s.depth(conn, o.history)
 	if depth == 0 {
-		return h.s.members.Subscribe(id, channel), nil
+		return h.join(id, channel, o)
 	}
 	past := h.s.histories.joining(channel, depth) // a broadcast comes either with the past or behind it
 	defer past.end()
-	if !h.s.members.Subscribe(id, channel) {
-		return false, nil
+	if !h.join(id, channel, o) {
+		return false
 	}
 	if !h.sendPast(conn, past, o.history) {
-		h.tooSlow(conn)
-		return false, nil
+		h.s.tooSlow(conn)
+		return false
 	}
-	return true, nil
+	return true
+}
+
+// join joins a channel, and is there as a user if options say so.
+func (h *host) join(id registry.ID, channel string, o *subscription) bool {
+	if o.isPlain() {
+		return h.s.members.Subscribe(id, channel)
+	}
+	return h.s.presences.enter(id, channel, o)
 }
 
 // sendPast sends a newcomer the last messages of a channel, or what it missed of it.
@@ -284,6 +336,15 @@ func (h *host) sendPast(conn sink, past turn, n int) bool {
 		h.s.metrics.queued.Inc()
 	}
 	return true
+}
+
+// unsubscribe leaves a channel.
+func (h *host) unsubscribe(id registry.ID, channel string) bool {
+	was := h.s.presences.exit(id, channel)
+	if was {
+		h.s.presences.settle(channel)
+	}
+	return was
 }
 
 func (h *host) close(id registry.ID, code int64, reason string) (bool, error) {
@@ -302,8 +363,11 @@ func (h *host) close(id registry.ID, code int64, reason string) (bool, error) {
 	return ok, nil
 }
 
+// memberLimit is how many members a script gets that asks for so many.
+func memberLimit(n int64) int { return int(max(0, min(n, maxMembers))) }
+
 func (h *host) members(channel string, limit int64) []string {
-	ids := h.s.members.Members(channel, int(max(0, min(limit, maxMembers))))
+	ids := h.s.members.Members(channel, memberLimit(limit))
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = id.String()

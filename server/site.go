@@ -218,6 +218,7 @@ func (s *site) openSockets(c Config, own SiteWebSocketConfig, shared sharedSocke
 			WriteTimeout: time.Duration(ws.WriteTimeout),
 		},
 		historyMemory:  int64(ws.HistoryMemory),
+		presenceMemory: int64(ws.PresenceMemory),
 		sendWait:       time.Duration(ws.SendWait),
 		maxEvents:      max(1, s.tenant.workers, c.PHP.WorkerBacklog),
 		eventWait:      time.Duration(c.PHP.WorkerBacklogWait),

@@ -44,6 +44,8 @@ type socketOptions struct {
 	conn websocket.Options
 	// historyMemory bounds what channels remember, in bytes.
 	historyMemory int64
+	// presenceMemory bounds what is kept of the users in channels, in bytes.
+	presenceMemory int64
 	// sendWait is how long one event may wait in all for clients to read.
 	sendWait time.Duration
 	// maxEvents is how many events may be with the pool at a time, running or in
@@ -80,10 +82,11 @@ type sockets struct {
 	socketOptions
 	members *registry.Registry[sink]
 
-	streams   *eventStreams // nil when there are none
-	histories *histories    // of its channels
-	turns     chan struct{} // one for each event with the pool
-	ends      errands       // disconnect events
+	streams   *eventStreams    // nil when there are none
+	histories *histories       // of its channels
+	presences *presences[sink] // in them; who subscribes or leaves does it here
+	turns     chan struct{}    // one for each event with the pool
+	ends      errands          // disconnect events
 
 	life    context.Context // of every event, not of one call
 	cut     context.CancelFunc
@@ -135,6 +138,7 @@ func newSockets(o socketOptions) *sockets {
 		s.streams = newEventStreams(o.streams, o.metrics)
 		s.histories.ordered = new(sync.Mutex)
 	}
+	s.presences = newPresences(o.presenceMemory, s.members, o.metrics, o.log.With("site", o.site), s.deliver)
 	s.life, s.cut = context.WithCancel(context.Background())
 	return s
 }
@@ -253,4 +257,7 @@ func (s *sockets) conns() []sink {
 }
 
 // wait returns when everything that sockets ran has ended, after shutdown.
-func (s *sockets) wait() { <-s.drained }
+func (s *sockets) wait() {
+	<-s.drained
+	s.presences.stop()
+}

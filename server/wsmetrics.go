@@ -44,20 +44,25 @@ type socketMetrics struct {
 	frames websocket.Stats
 	active atomic.Int64
 
-	admitted      prometheus.Counter
-	full          *prometheus.CounterVec // reason: server_full, site_full, ip_full
-	handshake     *prometheus.CounterVec // reason: one of the refused constants
-	connectNo     prometheus.Counter
-	events        *prometheus.CounterVec
-	eventFailures *prometheus.CounterVec
-	eventTime     *prometheus.HistogramVec
-	eventTimeouts prometheus.Counter
-	queued        prometheus.Counter
-	rejected      *prometheus.CounterVec // reason: too_large, invalid_utf8
-	overflow      prometheus.Counter
-	overRate      prometheus.Counter
-	causes        *prometheus.CounterVec
-	codes         *prometheus.CounterVec
+	presenceUsers atomic.Int64
+
+	admitted        prometheus.Counter
+	full            *prometheus.CounterVec // reason: server_full, site_full, ip_full
+	handshake       *prometheus.CounterVec // reason: one of the refused constants
+	connectNo       prometheus.Counter
+	events          *prometheus.CounterVec
+	eventFailures   *prometheus.CounterVec
+	eventTime       *prometheus.HistogramVec
+	eventTimeouts   prometheus.Counter
+	queued          prometheus.Counter
+	rejected        *prometheus.CounterVec // reason: too_large, invalid_utf8
+	overflow        prometheus.Counter
+	overRate        prometheus.Counter
+	presenceJoins   prometheus.Counter
+	presenceLeaves  prometheus.Counter
+	presenceRefused prometheus.Counter
+	causes          *prometheus.CounterVec
+	codes           *prometheus.CounterVec
 
 	streams *streamMetrics
 }
@@ -81,14 +86,17 @@ func newSocketMetrics(r prometheus.Registerer) *socketMetrics {
 		connectNo: counter("connect_rejected_total", "WebSockets that the connect event did not accept."),
 		handshake: vector("handshake_rejected_total", "WebSockets refused before PHP saw them.", "reason",
 			refusedHandshake, refusedTransport, refusedCapacity, refusedOrigin, refusedEntrypoint, refusedSite, refusedShutdown, refusedRate),
-		events:        vector("events_total", "Events given to PHP.", "event", events...),
-		eventTimeouts: counter("event_timeouts_total", "Message events killed over the time limit."),
-		queued:        counter("frames_queued_total", "Data frames accepted into queues."),
-		rejected:      vector("frames_rejected_total", "Payloads that scripts could not send.", "reason", "too_large", "invalid_utf8"),
-		overflow:      counter("send_queue_overflow_total", "Sends refused because the queue was full."),
-		overRate:      counter("message_rate_exceeded_total", "WebSockets closed because they sent too many messages."),
-		causes:        vector("closed_total", "WebSockets closed.", "cause"),
-		codes:         vector("close_codes_total", "WebSockets closed, by the code reported to disconnect.", "code", closeCodes()...),
+		events:          vector("events_total", "Events given to PHP.", "event", events...),
+		eventTimeouts:   counter("event_timeouts_total", "Message events killed over the time limit."),
+		queued:          counter("frames_queued_total", "Data frames accepted into queues."),
+		rejected:        vector("frames_rejected_total", "Payloads that scripts could not send.", "reason", "too_large", "invalid_utf8"),
+		overflow:        counter("send_queue_overflow_total", "Sends refused because the queue was full."),
+		overRate:        counter("message_rate_exceeded_total", "WebSockets closed because they sent too many messages."),
+		presenceJoins:   counter("presence_joins_total", "Users that came into a channel, with their first connection."),
+		presenceLeaves:  counter("presence_leaves_total", "Users that left a channel, with their last connection."),
+		presenceRefused: counter("presence_refused_total", "Subscriptions refused because presence_memory was full."),
+		causes:          vector("closed_total", "WebSockets closed.", "cause"),
+		codes:           vector("close_codes_total", "WebSockets closed, by the code reported to disconnect.", "code", closeCodes()...),
 		eventFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ephpm_ws_event_failures_total", Help: "Events that did not run to their end.",
 		}, []string{"event", "reason"}),
@@ -118,7 +126,8 @@ func (m *socketMetrics) register(r prometheus.Registerer, crossSite prometheus.C
 			func() float64 { return float64(n.Load()) })
 	}
 	r.MustRegister(crossSite, m.admitted, m.full, m.handshake, m.connectNo, m.events, m.eventFailures, m.eventTime,
-		m.eventTimeouts, m.queued, m.rejected, m.overflow, m.overRate, m.causes, m.codes,
+		m.eventTimeouts, m.queued, m.rejected, m.overflow, m.overRate,
+		m.presenceJoins, m.presenceLeaves, m.presenceRefused, m.causes, m.codes,
 		total("frames_received_total", "Data messages received.", &m.frames.FramesIn),
 		total("frames_sent_total", "Data frames written.", &m.frames.FramesOut),
 		total("received_bytes_total", "Payload bytes of data messages received.", &m.frames.BytesIn),
@@ -130,6 +139,9 @@ func (m *socketMetrics) register(r prometheus.Registerer, crossSite prometheus.C
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ephpm_ws_connections_active", Help: "WebSockets registered, those in their connect event included.",
 		}, func() float64 { return float64(m.active.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ephpm_ws_presence_users", Help: "Users in channels; one in two channels counts twice.",
+		}, func() float64 { return float64(m.presenceUsers.Load()) }),
 	)
 }
 
