@@ -156,10 +156,16 @@ type streamConn struct {
 	r        io.Reader
 	w        io.WriteCloser
 	end      func()
+	writing  sync.Mutex // TCP takes writes of several goroutines, a stream does not
 }
 
-func (c *streamConn) Read(p []byte) (int, error)  { return c.r.Read(p) }
-func (c *streamConn) Write(p []byte) (int, error) { return c.w.Write(p) }
+func (c *streamConn) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+func (c *streamConn) Write(p []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.w.Write(p)
+}
 
 // Close resets the stream.
 func (c *streamConn) Close() error {
