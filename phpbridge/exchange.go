@@ -32,7 +32,7 @@ type exchange struct {
 	ends     ends
 	pending  []byte // of the answer to a host call
 	through  bool   // the worker has no hand in the job any more
-	alone    bool   // no other request was under way when it was submitted
+	alone    bool   // requests come one by one of late
 	waited   bool   // linger was called
 	ended    time.Time
 }

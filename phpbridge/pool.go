@@ -52,6 +52,7 @@ type Pool struct {
 	mu        sync.Mutex // guards the following
 	push      uint32     // generation of the last submission
 	backlogs  [classes]backlog
+	lonely    int // requests in a row that found no other under way, up to lonelyAfter
 	slots     []slot
 	want      [classes + 1]int // workers of each range
 	zygote    *zygote
@@ -228,7 +229,12 @@ func (p *Pool) submit(x *exchange, now time.Time) {
 		p.mu.Unlock()
 		return
 	}
-	x.alone = p.backlogs[Page].held+p.backlogs[Event].held == 1
+	if p.backlogs[Page].held+p.backlogs[Event].held > 1 {
+		p.lonely = 0
+	} else if p.lonely < lonelyAfter {
+		p.lonely++
+	}
+	x.alone = p.lonely == lonelyAfter
 	p.push++
 	j.generation = p.push
 	j.submitted = now

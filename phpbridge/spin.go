@@ -13,6 +13,11 @@ const (
 	spinBest  = 8   // hits that can be saved up
 	spinMiss  = 2   // that a miss costs
 	spinPause = 64  // requests without, after too many misses
+
+	// lonelyAfter is after how many requests that came one by one the next is taken
+	// for the only one. Among many clients a request often finds the pool empty, and
+	// to look out for its answer would keep the others waiting.
+	lonelyAfter = 32
 )
 
 // A spinner decides whether the front looks out for what a script says, in place

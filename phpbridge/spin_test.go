@@ -43,6 +43,30 @@ func TestSpinnerIsOffWithOneProcessor(t *testing.T) {
 	}
 }
 
+func TestARequestIsTheOnlyOneAfterManyThatWere(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.MinWorkers, o.MaxWorkers = 2, 2 })
+	lonely := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.lonely
+	}
+	for range 2 * lonelyAfter {
+		run(t, p, script(t, `echo 1;`))
+	}
+	if n := lonely(); n != lonelyAfter {
+		t.Errorf("after requests that came one by one: %d, want %d", n, lonelyAfter)
+	}
+	outer := script(t, `ephpm_ws_count();`)
+	outer.Host = hostFunc(func(c *Call) {
+		run(t, p, script(t, `echo 1;`))
+		c.ReturnInt(int64(lonely()))
+	})
+	run(t, p, outer)
+	if n := lonely(); n != 0 {
+		t.Errorf("after one that came while another ran: %d, want 0", n)
+	}
+}
+
 // A worker that says that it looks for work is not woken. If it died meanwhile,
 // the work is for others.
 func TestDeadWorkerLooksForNothing(t *testing.T) {
