@@ -77,7 +77,7 @@ func (x *exchange) answerPart() {
 	if x.pending = x.pending[n:]; len(x.pending) == 0 {
 		x.pending = nil
 	}
-	x.waited = false // the next call often follows at once
+	x.waited, x.alone = false, x.single // the next call often follows at once
 	x.job.c.more = C.uint32_t(len(x.pending))
 	x.job.answered(n)
 }

@@ -32,7 +32,8 @@ type exchange struct {
 	ends     ends
 	pending  []byte // of the answer to a host call
 	through  bool   // the worker has no hand in the job any more
-	alone    bool   // requests come one by one of late
+	single   bool   // no other request was under way when it was submitted
+	alone    bool   // and none when those before it were
 	waited   bool   // linger was called
 	ended    time.Time
 }

@@ -229,7 +229,7 @@ func (p *Pool) submit(x *exchange, now time.Time) {
 		p.mu.Unlock()
 		return
 	}
-	if p.backlogs[Page].held+p.backlogs[Event].held > 1 {
+	if x.single = p.backlogs[Page].held+p.backlogs[Event].held == 1; !x.single {
 		p.lonely = 0
 	} else if p.lonely < lonelyAfter {
 		p.lonely++
