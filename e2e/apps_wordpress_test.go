@@ -116,8 +116,8 @@ func wpPublish(b *tab, a *app, title, text, picture string) string {
 	b.wait(`document.querySelector('.edit-post-welcome-guide')`)
 	b.keys(kb.Escape)
 	b.wait(`!document.querySelector('.components-modal__screen-overlay')`)
-	b.click(".editor-post-title__input")
-	b.wait(`document.activeElement.matches('.editor-post-title__input')`)
+	// The page may still move, so that a click would miss.
+	b.wait(`(title => { title.focus(); return document.activeElement === title; })(document.querySelector('.editor-post-title__input'))`)
 	b.keys(title)
 	b.wait(`wp.data.select('core/editor').getEditedPostAttribute('title') === ` + strconv.Quote(title))
 	b.keys("\r" + text)
