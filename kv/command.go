@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 )
@@ -75,6 +76,11 @@ func (c *client) run(args [][]byte) bool {
 		cmd = c.server.command(args[0])
 		c.last, c.lastName = cmd, string(args[0][:min(len(args[0]), 24)])
 	}
+	if cmd == nil && isHTTP(args[0]) {
+		c.server.opts.Log.Warn("an HTTP request came where clients of Redis are served", "address", c.address)
+		c.closing = true
+		return true
+	}
 	if text := c.refuse(cmd, args); text != "" {
 		c.tx.failed = c.tx.active
 		c.reply.error(text)
@@ -98,6 +104,13 @@ func (c *client) run(args [][]byte) bool {
 	defer c.store.gate.RUnlock()
 	cmd.run(c, args)
 	return true
+}
+
+// isHTTP reports whether a line starts like one of HTTP. A page that somebody else
+// wrote can have a browser post to this address: the lines of its body are not to
+// be run as commands. All browsers send a Host before the body.
+func isHTTP(name []byte) bool {
+	return bytes.EqualFold(name, []byte("post")) || bytes.EqualFold(name, []byte("host:"))
 }
 
 // report shows a command that runs to the monitors of its Store.
