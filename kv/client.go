@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"ephpm/descriptor"
 )
 
 const (
@@ -165,7 +167,7 @@ func (c *client) flush() bool {
 		ok = c.queue(c.reply.b)
 	case c.parked():
 		var err error
-		n, err = transmit(c.socket.fd, c.reply.b)
+		n, err = descriptor.Write(c.socket.fd, c.reply.b)
 		ok, c.leaving = err == nil, err == nil && n < len(c.reply.b)
 	default:
 		ok = c.write(c.reply.b)

@@ -2,17 +2,13 @@ package kv
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
 	"syscall"
-	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"ephpm/descriptor"
 )
 
 // loopEvents is how many clients are answered between two looks for more.
@@ -25,9 +21,7 @@ const loopEvents = 128
 type loop struct {
 	server *Server
 	away   *sync.WaitGroup // those that left
-	set    int             // the epoll set
-	file   *os.File        // the same, as Go's own poller waits for it
-	bell   int             // an eventfd in the set
+	set    *descriptor.Set // by descriptor
 
 	mu     sync.Mutex // guards the following
 	parked []*client  // by descriptor
@@ -39,49 +33,31 @@ type loop struct {
 }
 
 func newLoop(s *Server, away *sync.WaitGroup) (*loop, error) {
-	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	set, err := descriptor.NewSet()
 	if err != nil {
-		return nil, err
-	}
-	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		_ = unix.Close(set)
-		return nil, err
-	}
-	err = errors.Join(
-		unix.SetNonblock(set, true), // or Go's poller would not wait for it
-		unix.EpollCtl(set, unix.EPOLL_CTL_ADD, bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(bell)}),
-	)
-	if err != nil {
-		_, _ = unix.Close(set), unix.Close(bell)
 		return nil, err
 	}
 	return &loop{
-		server: s, away: away, set: set, file: os.NewFile(uintptr(set), "epoll"), bell: bell,
+		server: s, away: away, set: set,
 		in: make([]byte, 0, inputSize), reply: make([]byte, 0, flushAfter),
 	}, nil
 }
 
 // close lets run end its clients and return.
 func (l *loop) close() {
-	one := [8]byte{1}
 	l.mu.Lock()
-	defer l.mu.Unlock() // run closes the bell once it knows
+	defer l.mu.Unlock() // run closes the set once it knows
 	l.closed = true
-	_, _ = unix.Write(l.bell, one[:]) // fails only after 2^64 of them
+	l.set.Ring()
 }
 
 // run answers clients until close.
 func (l *loop) run() {
-	defer func() { _, _ = l.file.Close(), unix.Close(l.bell) }()
-	raw, err := l.file.SyscallConn()
-	if err != nil {
-		return // never: the file is open
-	}
-	events, clients := make([]unix.EpollEvent, loopEvents), make([]*client, 0, loopEvents)
-	_ = raw.Read(func(uintptr) bool { // ends by close alone
+	defer l.set.Close()
+	events, clients := make([]descriptor.Event, loopEvents), make([]*client, 0, loopEvents)
+	l.set.Serve(func() bool { // ends by close alone
 		for {
-			n := l.ready(events)
+			n := l.set.Take(events)
 			if n == 0 {
 				return false // Go's poller wakes us
 			}
@@ -99,18 +75,12 @@ func (l *loop) run() {
 	})
 }
 
-// ready returns how many events there are, without waiting for one.
-func (l *loop) ready(events []unix.EpollEvent) int {
-	n, _, _ := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.set), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
-	return max(0, int(n))
-}
-
 // find returns the clients of events.
-func (l *loop) find(events []unix.EpollEvent, clients []*client) ([]*client, bool) {
+func (l *loop) find(events []descriptor.Event, clients []*client) ([]*client, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range events {
-		if fd := int(e.Fd); fd < len(l.parked) && l.parked[fd] != nil {
+		if fd := int(e.Fd); fd != descriptor.Bell && l.parked[fd] != nil {
 			clients = append(clients, l.parked[fd])
 		}
 	}
@@ -125,7 +95,10 @@ func (l *loop) turn(c *client) {
 	} else {
 		c.makeRoom()
 	}
-	n, err := receive(c.socket.fd, c.in[len(c.in):cap(c.in)])
+	n, err := descriptor.Read(c.socket.fd, c.in[len(c.in):cap(c.in)])
+	if err == descriptor.ErrWouldBlock {
+		err = nil
+	}
 	c.in = c.in[:len(c.in)+n]
 	c.heardAt.Store(l.server.now.Load())
 	c.reply.b = l.reply
@@ -172,7 +145,7 @@ func (l *loop) add(c *client, fd int) bool {
 	if l.closed {
 		return false
 	}
-	if unix.EpollCtl(l.set, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}) != nil {
+	if l.set.Add(fd, descriptor.In, int32(fd)) != nil {
 		return false
 	}
 	if fd >= len(l.parked) {
@@ -187,42 +160,7 @@ func (l *loop) remove(fd int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.parked[fd] = nil
-	_ = unix.EpollCtl(l.set, unix.EPOLL_CTL_DEL, fd, nil) // it is there
-}
-
-// receive reads without waiting; nothing is no error.
-func receive(fd int, b []byte) (int, error) {
-	for {
-		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
-		switch {
-		case errno == unix.EINTR:
-		case errno == unix.EAGAIN:
-			return 0, nil
-		case errno != 0:
-			return 0, errno
-		case n == 0:
-			return 0, io.EOF
-		default:
-			return int(n), nil
-		}
-	}
-}
-
-// transmit writes what the kernel takes without waiting.
-func transmit(fd int, b []byte) (int, error) {
-	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
-			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
-		switch errno {
-		case 0:
-			return int(n), nil
-		case unix.EINTR:
-		case unix.EAGAIN:
-			return 0, nil
-		default:
-			return 0, errno
-		}
-	}
+	l.set.Remove(fd)
 }
 
 // loops are those of one listener, for the goroutine that accepts its clients.

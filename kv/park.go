@@ -4,9 +4,10 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"ephpm/descriptor"
 )
 
 // A socket is a client's connection: conn while a goroutine serves the client,
@@ -63,7 +64,7 @@ func (c *client) park() bool {
 	if s.cut {
 		return false
 	}
-	fd, ok := duplicate(s.conn)
+	fd, ok := descriptor.Duplicate(s.conn)
 	if !ok {
 		return false
 	}
@@ -80,22 +81,6 @@ func (c *client) park() bool {
 	}
 	_ = conn.Close() // fd is another descriptor of the same socket
 	return true
-}
-
-// duplicate returns one more descriptor of a connection that has one.
-func duplicate(conn net.Conn) (fd int, ok bool) {
-	s, has := conn.(syscall.Conn)
-	if !has {
-		return 0, false
-	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	failed := raw.Control(func(old uintptr) {
-		fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0)
-	})
-	return fd, err == nil && failed == nil
 }
 
 // unpark takes the client from its loop. It fails if the connection was cut, or

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"syscall"
 
-	"ephpm/websocket"
+	"ephpm/descriptor"
 )
 
 // An endpoint is a listener and what is spoken on it.
@@ -93,7 +93,7 @@ func (e endpoint) String() string {
 func (e endpoint) serve(hs *http.Server) error {
 	var err error
 	if e.tls {
-		err = hs.ServeTLS(websocket.Parkable(e.Listener), "", "")
+		err = hs.ServeTLS(descriptor.Parkable(e.Listener), "", "")
 	} else {
 		err = hs.Serve(e.Listener)
 	}

@@ -2,21 +2,17 @@ package websocket
 
 import (
 	"crypto/sha1"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// unsentLimit is how much the kernel takes that it cannot send yet. It keeps the
-// memory of a slow client small, and what waits where Kill can drop it.
-const unsentLimit = 128 << 10
+	"ephpm/descriptor"
+)
 
 // CanAccept reports whether the connection behind w can be taken over. Streams of
 // HTTP/2 and HTTP/3 can if the server makes them look like one.
@@ -114,52 +110,11 @@ func (c *Conn) opens(l line) error {
 	return nil
 }
 
-// park takes the descriptor from package net, which would keep 800 bytes and an
-// entry in Go's poller for it: it is duplicated, and conn closed.
+// park takes the descriptor from package net.
 func (c *Conn) park(conn net.Conn) bool {
-	secure, isTLS := conn.(*tls.Conn)
-	below := conn
-	var low *lower
-	if isTLS {
-		if low, isTLS = secure.NetConn().(*lower); !isTLS {
-			return false
-		}
-		below = low.conn
+	d, ok := descriptor.Park(conn)
+	if ok {
+		c.fd, c.tls = int32(d.FD), d.TLS
 	}
-	fd, ok := duplicate(below)
-	if !ok {
-		return false
-	}
-	limitUnsent(fd)
-	c.fd = int32(fd)
-	if low != nil {
-		low.park(c.fd)
-		c.tls = &tlsLine{conn: secure, lower: low}
-		return true
-	}
-	_ = conn.Close() // fd is another descriptor of the same socket
-	return true
-}
-
-// duplicate returns one more descriptor of a TCP connection.
-func duplicate(conn net.Conn) (fd int, ok bool) {
-	for {
-		u, wraps := conn.(interface{ NetConn() net.Conn })
-		if !wraps {
-			break
-		}
-		conn = u.NetConn()
-	}
-	s, has := conn.(syscall.Conn)
-	if !has {
-		return 0, false
-	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	failed := raw.Control(func(old uintptr) {
-		fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0)
-	})
-	return fd, err == nil && failed == nil
+	return ok
 }

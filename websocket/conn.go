@@ -4,6 +4,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"ephpm/descriptor"
+	"ephpm/wheel"
 )
 
 // A Handler is told what happens to a connection.
@@ -29,9 +32,9 @@ type Conn struct {
 
 	// Set by Accept and Start.
 	handler Handler
-	line    line     // nil before Accept
-	tls     *tlsLine // when a poller serves a connection with TLS
-	opened  int64    // since the loop began, as all times here
+	line    line            // nil before Accept
+	tls     *descriptor.TLS // when a poller serves a connection with TLS
+	opened  int64           // since the loop began, as all times here
 
 	heard atomic.Int64 // when the last byte came
 
@@ -44,7 +47,7 @@ type Conn struct {
 	slot    int32     // in the poller's table, 0 for none
 	claimed bool      // waits in the poller's list for a turn; guarded by poller.mu
 
-	timed timed // guarded by wheel.mu
+	timed wheel.Place[*Conn]
 
 	mu      sync.Mutex // guards the following
 	passed  counts
@@ -149,7 +152,7 @@ func (c *Conn) leaveLocked() {
 	c.queue, c.queued, c.off, c.part, c.pongs, c.due = nil, 0, 0, nil, nil, false
 	c.signalLocked()
 	c.giveContextsLocked()
-	c.loop.wheel.remove(c)
+	c.loop.wheel.Remove(c)
 }
 
 // maxPongs bounds, in bytes, the pongs that wait for a client that does not read.

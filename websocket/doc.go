@@ -15,7 +15,7 @@
 // that is not there yet makes it wait. Frames go out at once, by whoever sends
 // them, without waiting; what the kernel does not take stays in the queue for the
 // poller. One timing wheel has the pings and limits of all. With TLS it is the
-// same below crypto/tls, if the listener was made Parkable; on anything else, a
+// same below crypto/tls, if the listener is a descriptor.Parkable; on anything else, a
 // stream of HTTP/2 for instance, a connection has a goroutine that reads.
 //
 // Messages are handled one at a time, in order, by a goroutine that lives while

@@ -55,7 +55,7 @@ func (c *Conn) watchLocked(now int64) {
 		}
 	}
 	if due != never && !c.gone {
-		c.loop.wheel.set(c, due)
+		c.loop.wheel.Set(c, due)
 	}
 }
 

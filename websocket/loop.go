@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"ephpm/wheel"
 )
 
 // A Loop serves connections: it reads what clients send, wakes who waits for
@@ -13,7 +15,7 @@ import (
 // called from any goroutine; Close once.
 type Loop struct {
 	start time.Time
-	wheel wheel
+	wheel *wheel.Wheel[*Conn]
 	fan   fan
 
 	handlers sync.WaitGroup // goroutines of handlers, and of connections over streams
@@ -29,7 +31,7 @@ type Loop struct {
 func NewLoop() *Loop {
 	l := &Loop{start: time.Now()}
 	l.empty = sync.NewCond(&l.mu)
-	l.wheel.loop = l
+	l.wheel = wheel.New(l.now, func(c *Conn) *wheel.Place[*Conn] { return &c.timed }, (*Conn).tick)
 	return l
 }
 
@@ -54,7 +56,7 @@ func (l *Loop) Close() {
 	for _, p := range pollers {
 		p.close()
 	}
-	l.wheel.close()
+	l.wheel.Close()
 }
 
 // ProbeRings finds out whether batches can be sent by io_uring, and returns nil or

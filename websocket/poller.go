@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"ephpm/descriptor"
 )
 
 const (
@@ -22,6 +24,12 @@ const (
 	pollEvents = 256
 )
 
+// interest is what a poller wants to know of a connection.
+const interest = descriptor.In | descriptor.Out | descriptor.Hup | descriptor.Edge
+
+// noSlot is that of a connection in no set.
+const noSlot = 0
+
 // A poller is the line of connections that are parked in its epoll set as bare
 // descriptors. One goroutine reads and closes them all, so that a descriptor is
 // never closed while somebody reads it, and its number never means another
@@ -30,12 +38,12 @@ const (
 // the poller.
 type poller struct {
 	loop *Loop
-	set  *epoll
+	set  *descriptor.Set
 	done chan struct{}
 
 	mu     sync.Mutex // guards the following; taken with Conn.mu held, not before it
 	claims []*Conn    // want a turn
-	conns  []*Conn    // by slot; the bell's is nil
+	conns  []*Conn    // by slot; noSlot's is nil
 	free   []int32    // slots
 	rung   bool
 	closed bool
@@ -46,7 +54,7 @@ type poller struct {
 }
 
 func newPoller(l *Loop) (*poller, error) {
-	set, err := newEpoll()
+	set, err := descriptor.NewSet()
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +68,9 @@ func (p *poller) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.set.ring()
+	p.set.Ring()
 	<-p.done
-	p.set.close()
+	p.set.Close()
 }
 
 // claim gives c a turn.
@@ -78,21 +86,21 @@ func (p *poller) claim(c *Conn) {
 	p.rung = true
 	p.mu.Unlock()
 	if ring {
-		p.set.ring()
+		p.set.Ring()
 	}
 }
 
 // run serves all connections until close.
 func (p *poller) run() {
 	defer close(p.done)
-	events, conns := make([]unix.EpollEvent, pollEvents), make([]*Conn, pollEvents)
-	p.set.serve(func() bool {
+	events, conns := make([]descriptor.Event, pollEvents), make([]*Conn, pollEvents)
+	p.set.Serve(func() bool {
 		for {
 			claimed, closed := p.serveClaims()
 			if closed {
 				return true
 			}
-			n := p.set.take(events)
+			n := p.set.Take(events)
 			p.find(events[:n], conns)
 			for i, c := range conns[:n] {
 				if c != nil {
@@ -109,11 +117,13 @@ func (p *poller) run() {
 
 // find sets the connections of events. What is dropped meanwhile stays known as
 // gone, whoever gets its slot.
-func (p *poller) find(events []unix.EpollEvent, conns []*Conn) {
+func (p *poller) find(events []descriptor.Event, conns []*Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, e := range events {
-		conns[i] = p.conns[e.Fd]
+		if e.Fd != descriptor.Bell {
+			conns[i] = p.conns[e.Fd]
+		}
 	}
 }
 
@@ -150,11 +160,11 @@ func (p *poller) turn(c *Conn, events uint32) {
 	if idle {
 		return
 	}
-	if events&readable != 0 {
+	if events&descriptor.Readable != 0 {
 		c.unread = true
-		c.hungUp = c.hungUp || events&hangUps != 0
+		c.hungUp = c.hungUp || events&descriptor.HangUps != 0
 	}
-	if events&writable != 0 {
+	if events&descriptor.Writable != 0 {
 		p.writable(c)
 	}
 	p.read(c)
@@ -172,19 +182,19 @@ func (p *poller) drop(c *Conn) {
 	if c.end.frame != nil {
 		p.drain(c)
 		if c.tls != nil {
-			_ = c.tls.conn.CloseWrite() // the alert that nothing follows
+			_ = c.tls.CloseWrite() // the alert that nothing follows
 		}
 	}
 	fd := int(c.fd)
 	c.fd = -1
 	if c.tls != nil {
-		c.tls.lower.forget()
+		c.tls.Forget()
 	}
 	c.leaveLocked()
 	c.mu.Unlock()
 	_ = unix.Close(fd)
 	p.mu.Lock()
-	if c.slot != bellSlot {
+	if c.slot != noSlot {
 		p.conns[c.slot] = nil
 		p.free = append(p.free, c.slot)
 	}
@@ -197,7 +207,7 @@ func (p *poller) drop(c *Conn) {
 // the client might lose the close frame.
 func (p *poller) drain(c *Conn) {
 	for range drainBudget / len(p.buf) {
-		if n, err := receive(int(c.fd), p.buf); n <= 0 || err != nil {
+		if n, err := descriptor.Read(int(c.fd), p.buf); n <= 0 || err != nil {
 			return
 		}
 	}
@@ -243,9 +253,9 @@ func (p *poller) receive(c *Conn, b []byte) int {
 	var n int
 	var err error
 	if c.tls != nil {
-		n, err = c.tls.conn.Read(b)
+		n, err = c.tls.Read(b)
 	} else {
-		n, err = receive(int(c.fd), b)
+		n, err = descriptor.Read(int(c.fd), b)
 		// Edge-triggered: a read that is short emptied the socket, and what comes
 		// later is an event. The end of the stream was one already.
 		c.unread = n == len(b) || c.hungUp
@@ -255,7 +265,7 @@ func (p *poller) receive(c *Conn, b []byte) int {
 		return n
 	}
 	c.unread = false
-	if !errors.Is(err, errWouldBlock) {
+	if !errors.Is(err, descriptor.ErrWouldBlock) {
 		c.lost()
 	}
 	return 0
@@ -274,7 +284,7 @@ func (p *poller) start(c *Conn) {
 	}
 	p.conns[slot], c.slot = c, slot
 	p.mu.Unlock()
-	if err := p.set.add(int(c.fd), slot); err != nil { // no memory
+	if err := p.set.Add(int(c.fd), interest, slot); err != nil { // no memory
 		c.cutLocked(CauseGone)
 	}
 	if early || c.end != nil { // it may be over
@@ -287,7 +297,7 @@ func (p *poller) hangUp(c *Conn)     { p.claim(c) }
 
 func (p *poller) halfClose(c *Conn) {
 	if c.tls != nil {
-		_ = c.tls.conn.CloseWrite() // as below
+		_ = c.tls.CloseWrite() // as below
 		return
 	}
 	_ = unix.Shutdown(int(c.fd), unix.SHUT_WR) // the reader finds out when it did not work
@@ -335,11 +345,11 @@ func (p *poller) flush(c *Conn) {
 // it.
 func (c *Conn) sendLocked(b []byte) (n int, full bool, err error) {
 	if c.tls == nil {
-		n, err = transmit(int(c.fd), b)
+		n, err = descriptor.Write(int(c.fd), b)
 		return n, n < len(b), err
 	}
-	n, err = c.tls.conn.Write(b[:min(len(b), chunkSize)])
-	return n, c.tls.lower.waiting(), err
+	n, err = c.tls.Write(b[:min(len(b), chunkSize)])
+	return n, c.tls.Waiting(), err
 }
 
 // writable is called when the kernel takes more.
@@ -349,7 +359,7 @@ func (p *poller) writable(c *Conn) {
 	switch {
 	case c.sending:
 		c.edge = true
-	case c.tls != nil && c.tls.lower.flush():
+	case c.tls != nil && c.tls.Flush():
 		if c.blocked {
 			c.stuckLocked(true)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ephpm/descriptor"
 )
 
 func TestOverTLS(t *testing.T) {
@@ -33,7 +35,7 @@ func testTLS(t *testing.T, park bool) {
 		})
 	}))
 	if park {
-		s.Listener = Parkable(s.Listener)
+		s.Listener = descriptor.Parkable(s.Listener)
 	}
 	s.StartTLS()
 	defer s.Close()

@@ -1,4 +1,4 @@
-package websocket
+package descriptor
 
 import (
 	"io"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errWouldBlock means that there is nothing to read now. crypto/tls goes on
-// after an error that is temporary.
-var errWouldBlock error = wouldBlock{}
+// ErrWouldBlock means that there is nothing to read now. crypto/tls goes on after an
+// error that is temporary.
+var ErrWouldBlock error = wouldBlock{}
 
 type wouldBlock struct{}
 
@@ -17,15 +17,16 @@ func (wouldBlock) Error() string   { return "nothing to read now" }
 func (wouldBlock) Timeout() bool   { return true }
 func (wouldBlock) Temporary() bool { return true }
 
-// receive reads without waiting. The calls are raw: they never wait, and the
-// scheduler need not know of them.
-func receive(fd int, b []byte) (int, error) {
+// Read reads without waiting: ErrWouldBlock says that there is nothing, io.EOF that
+// nothing follows. b must not be empty. The calls here are raw: they never wait, and
+// the scheduler need not know of them.
+func Read(fd int, b []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 		switch {
 		case errno == unix.EINTR:
 		case errno == unix.EAGAIN:
-			return 0, errWouldBlock
+			return 0, ErrWouldBlock
 		case errno != 0:
 			return 0, errno
 		case n == 0:
@@ -36,8 +37,9 @@ func receive(fd int, b []byte) (int, error) {
 	}
 }
 
-// transmit writes without waiting, and returns 0 when the kernel takes nothing.
-func transmit(fd int, b []byte) (int, error) {
+// Write writes without waiting, and returns 0 when the kernel takes nothing. b must
+// not be empty.
+func Write(fd int, b []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)

@@ -1,19 +1,17 @@
-package websocket
+package descriptor
 
 import (
 	"crypto/tls"
 	"net"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Parkable returns a listener for TLS: what crypto/tls holds of an idle
 // connection can be parked like a plain one if tls.Server got its connection
 // from here.
 //
-//	hs.ServeTLS(websocket.Parkable(l), "", "")
+//	hs.ServeTLS(descriptor.Parkable(l), "", "")
 func Parkable(l net.Listener) net.Listener { return parkable{l} }
 
 type parkable struct{ net.Listener }
@@ -26,15 +24,36 @@ func (l parkable) Accept() (net.Conn, error) {
 	return &lower{conn: conn, fd: -1}, nil
 }
 
-// A tlsLine is the TLS of a connection that a poller serves.
-type tlsLine struct {
+// A TLS is that of a parked connection. Read is called by who serves the connection;
+// the other methods may be called meanwhile, by one goroutine at a time.
+type TLS struct {
 	conn  *tls.Conn
 	lower *lower
 }
 
+// Read reads what the client sent, without waiting: see the function Read.
+func (t *TLS) Read(b []byte) (int, error) { return t.conn.Read(b) }
+
+// Write takes all of b. What the kernel does not take stays here, so give it little
+// at a time, a record's 16 KiB at most, and none while it is Waiting.
+func (t *TLS) Write(b []byte) (int, error) { return t.conn.Write(b) }
+
+// Waiting reports whether something waits for the kernel.
+func (t *TLS) Waiting() bool { return t.lower.waiting() }
+
+// Flush hands the kernel what waits and reports whether something still does. An
+// error is found by the next Read or Write.
+func (t *TLS) Flush() bool { return t.lower.flush() }
+
+// CloseWrite sends the alert that nothing follows (RFC 8446 §6.1).
+func (t *TLS) CloseWrite() error { return t.conn.CloseWrite() }
+
+// Forget is called before the descriptor is closed: nothing uses it any more.
+func (t *TLS) Forget() { t.lower.forget() }
+
 // A lower is the connection below TLS. At first it is one of package net; park
 // turns it into a bare descriptor on which nothing waits: Read returns
-// errWouldBlock, and Write keeps what the kernel does not take.
+// ErrWouldBlock, and Write keeps what the kernel does not take.
 type lower struct {
 	conn net.Conn // nil once parked
 
@@ -43,7 +62,7 @@ type lower struct {
 	pending []byte
 }
 
-// park takes the descriptor over. Nobody reads or writes meanwhile.
+// park takes the descriptor over.
 func (l *lower) park(fd int32) {
 	_ = l.conn.Close() // fd is another descriptor of the same socket
 	l.conn, l.fd = nil, fd
@@ -63,15 +82,14 @@ func (l *lower) waiting() bool {
 	return len(l.pending) > 0
 }
 
-// flush hands the kernel what waits and reports whether something still does. An
-// error is found by the next Read or Write.
+// flush is TLS.Flush.
 func (l *lower) flush() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.pending) == 0 || l.fd < 0 {
 		return false
 	}
-	n, err := transmit(int(l.fd), l.pending)
+	n, err := Write(int(l.fd), l.pending)
 	l.pending = l.pending[n:]
 	if err != nil || len(l.pending) == 0 {
 		l.pending = nil
@@ -90,7 +108,7 @@ func (l *lower) Read(p []byte) (int, error) {
 	if fd < 0 {
 		return 0, net.ErrClosed
 	}
-	return receive(int(fd), p)
+	return Read(int(fd), p)
 }
 
 // Write takes all of p. TLS is given no more while something waits, so what
@@ -107,7 +125,7 @@ func (l *lower) Write(p []byte) (int, error) {
 	n := 0
 	if len(l.pending) == 0 {
 		var err error
-		if n, err = transmit(int(l.fd), p); err != nil {
+		if n, err = Write(int(l.fd), p); err != nil {
 			return n, err
 		}
 	}
@@ -161,9 +179,4 @@ func (l *lower) SetWriteDeadline(t time.Time) error {
 		return l.conn.SetWriteDeadline(t)
 	}
 	return nil
-}
-
-// limitUnsent is an optimization, so errors do not matter.
-func limitUnsent(fd int) {
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentLimit)
 }
