@@ -316,7 +316,7 @@ func TestIdleConnectionKeepsNothing(t *testing.T) {
 		cl.write(text("x"))
 		cl.want(opText, "x")
 	}
-	c.loop.handlers.Wait()
+	c.loop.crew.wait()
 	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) { // they take a moment to go
 			t.Fatalf("%d goroutines after messages, %d before", runtime.NumGoroutine(), before)

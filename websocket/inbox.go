@@ -23,7 +23,7 @@ func (c *Conn) inboxFull() bool {
 	return c.stopped
 }
 
-// deliver puts m into the inbox and starts the handler's goroutine if none runs.
+// deliver puts m into the inbox and has it handled unless a handler runs.
 // Messages that come after Close are dropped.
 func (c *Conn) deliver(m Message) {
 	c.mu.Lock()
@@ -39,11 +39,11 @@ func (c *Conn) deliver(m Message) {
 	c.inboxBytes += len(m.Data)
 	if !c.handling {
 		c.handling = true
-		c.loop.handlers.Go(c.handleAll)
+		c.loop.crew.run(c.handleAll)
 	}
 }
 
-// handleAll empties the inbox and is then gone.
+// handleAll empties the inbox.
 func (c *Conn) handleAll() {
 	for {
 		m, ok := c.take()

@@ -33,7 +33,7 @@ func feedAll(l *Loop, o *Options, b []byte, step int) (log []string, how string)
 	c := l.New(o)
 	c.handler, c.line = r, deadLine{}
 	var held []byte
-	defer l.handlers.Wait()
+	defer l.crew.wait()
 	for {
 		used, v, err := c.feed(held)
 		held = held[used:]
@@ -49,7 +49,7 @@ func feedAll(l *Loop, o *Options, b []byte, step int) (log []string, how string)
 			}
 			c.mu.Unlock()
 		case v == paused:
-			l.handlers.Wait()
+			l.crew.wait()
 			continue
 		case len(b) > 0:
 			n := min(step, len(b))
@@ -58,7 +58,7 @@ func feedAll(l *Loop, o *Options, b []byte, step int) (log []string, how string)
 		default:
 			how = "open"
 		}
-		l.handlers.Wait()
+		l.crew.wait()
 		return r.log, how
 	}
 }

@@ -17,9 +17,8 @@ type Loop struct {
 	start time.Time
 	wheel *wheel.Wheel[*Conn]
 	fan   fan
-
-	handlers sync.WaitGroup // goroutines of handlers, and of connections over streams
-	next     atomic.Uint32  // whose poller the next connection gets
+	crew  crew
+	next  atomic.Uint32 // whose poller the next connection gets
 
 	mu      sync.Mutex // guards the following
 	pollers []*poller  // started by the first connection that can be parked
@@ -51,7 +50,7 @@ func (l *Loop) Close() {
 	}
 	pollers := l.pollers
 	l.mu.Unlock()
-	l.handlers.Wait()
+	l.crew.close()
 	l.fan.close()
 	for _, p := range pollers {
 		p.close()

@@ -38,7 +38,7 @@ func newStreamLine(c *Conn, s Stream, early []byte) *streamLine {
 	return &streamLine{stream: s, early: early, room: sync.NewCond(&c.mu), said: sync.NewCond(&c.mu)}
 }
 
-func (l *streamLine) start(c *Conn) { c.loop.handlers.Go(func() { l.run(c) }) }
+func (l *streamLine) start(c *Conn) { c.loop.crew.run(func() { l.run(c) }) }
 
 // run is the life of the connection.
 func (l *streamLine) run(c *Conn) {
