@@ -78,17 +78,116 @@ func TestHTTP11KeepsTheConnectionUnlessAsked(t *testing.T) {
 	})
 }
 
+// chunkedPost is a POST of "ab" with more lines of header.
+func chunkedPost(header ...string) string {
+	lines := append([]string{"POST /?b HTTP/1.1", "Host: x", "Transfer-Encoding: chunked"}, header...)
+	return strings.Join(lines, "\r\n") + "\r\n\r\n2\r\nab\r\n0\r\n\r\n"
+}
+
+// Over plain TCP a chunked body is one like any other.
+func TestChunkedBodyKeepsItsConnection(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{Files: http1Files})
+	w := a.connect()
+	w.send(chunkedPost() + chunkedPost() + getText("/a.txt") + chunkedPost()) // pipelined
+	for i, want := range []string{"ab", "ab", "static", "ab"} {
+		if resp, body := w.answer(); body != want || resp.Close {
+			t.Fatalf("answer %d: %v %q, close: %v; want %q", i, resp.Header, body, resp.Close, want)
+		}
+	}
+	for range 3 { // a length in a request before it is none of its own
+		w.send("POST /?a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nxy")
+		if _, body := w.answer(); body != "xy" {
+			t.Fatalf("with a length: %q", body)
+		}
+		w.send(chunkedPost())
+		if resp, body := w.answer(); body != "ab" || resp.Close {
+			t.Fatalf("chunked behind it: %q, close: %v", body, resp.Close)
+		}
+	}
+}
+
 // What follows a chunked body may be a part of it for somebody in front who goes by a
-// Content-Length, so nothing is run that follows one.
-func TestChunkedBodyEndsItsConnection(t *testing.T) {
-	eachTransport(t, func(t *testing.T, connect func() *wire) {
-		w := connect()
-		w.send("POST /?b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n" + getText("/a.txt"))
+// Content-Length, so nothing is run that follows one, wherever the field is. Within TLS
+// the server cannot tell that there is none.
+func TestChunkedBodyWithALengthEndsItsConnection(t *testing.T) {
+	wantEnd := func(t *testing.T, w *wire, how string) {
+		t.Helper()
 		if resp, body := w.answer(); body != "ab" || !resp.Close {
-			t.Errorf("%v %q, want the body and Connection: close", resp.Header, body)
+			t.Errorf("%s: %v %q, want the body and Connection: close", how, resp.Header, body)
 		}
 		if rest, _ := w.rest(); rest != "" { // what was not read may reset it
-			t.Errorf("then %q, want the end", rest)
+			t.Errorf("%s: then %q, want the end", how, rest)
+		}
+	}
+	eachTransport(t, func(t *testing.T, connect func() *wire) {
+		for _, line := range []string{"Content-Length: 2", "content-length: 12", "CONTENT-LENGTH:0", "X-A: b\r\nContent-Length:\r\n 3"} {
+			w := connect()
+			w.send(chunkedPost(line) + getText("/a.txt"))
+			wantEnd(t, w, line)
+
+			w = connect() // behind other requests, all at once
+			w.send(getText("/a.txt") + "POST /?a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nxy" + chunkedPost(line) + getText("/a.txt"))
+			w.answer()
+			w.answer()
+			wantEnd(t, w, line+" behind others")
+
+			w = connect() // a part of its header comes with the request before it
+			text := chunkedPost(line) + getText("/a.txt")
+			cut := strings.Index(text, "\r\n\r\n")
+			w.send(getText("/a.txt") + text[:cut])
+			w.answer()
+			w.send(text[cut:])
+			wantEnd(t, w, line+" in parts")
+		}
+	})
+	t.Run("TLS without a length", func(t *testing.T) {
+		t.Parallel()
+		a, ca := startTLS(t, appOptions{Files: http1Files})
+		w := a.connectTLS(ca)
+		w.send(chunkedPost() + getText("/a.txt"))
+		wantEnd(t, w, "TLS")
+	})
+}
+
+// A field may be folded, and lines may end with a line feed alone (RFC 9112 §2.2, §5.2);
+// the script sees it as it would be on one line.
+func TestOldLinesAreReadAsOne(t *testing.T) {
+	eachTransport(t, func(t *testing.T, connect func() *wire) {
+		for _, header := range []string{
+			"Host: x\r\nX-Host: a\r\n b\r\n\r\n",
+			"Host: x\r\nX-Host:\r\n\t  a\r\n\tb\r\n\r\n",
+			"Host: x\r\nX-Host: a  \r\n   b  \r\n\r\n",
+			"Host: x\nX-Host: a b\n\n",
+			"Host: x\nX-Host: a b\r\n\n",
+		} {
+			w := connect()
+			w.send("GET /vars.php HTTP/1.1\r\n" + header + getText("/a.txt"))
+			if _, body := w.answer(); !strings.Contains(body, "HTTP_X_HOST=a b ") {
+				t.Errorf("%q: %s", header, body)
+			}
+			if _, body := w.answer(); body != "static" {
+				t.Errorf("the request behind %q: %q", header, body)
+			}
+		}
+	})
+}
+
+// TRACE would show a script's caller what he may not see; nginx refuses it, too.
+func TestTRACEIsRefused(t *testing.T) {
+	eachTransport(t, func(t *testing.T, connect func() *wire) {
+		for path, allow := range map[string]string{
+			"/": "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS", "/vars.php/x": "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS", "/a.txt": "GET, HEAD, OPTIONS",
+		} {
+			w := connect()
+			w.send("TRACE " + path + " HTTP/1.1\r\nHost: x\r\nCookie: secret\r\n\r\n" + getText("/a.txt"))
+			resp, body := w.answer()
+			if resp.StatusCode != 405 || resp.Header.Get("Allow") != allow || strings.Contains(body, "secret") {
+				t.Errorf("TRACE %s: %s, Allow %q, %q; want 405", path, resp.Status, resp.Header.Get("Allow"), body)
+			}
+			if _, body := w.answer(); body != "static" {
+				t.Errorf("the request behind TRACE %s: %q", path, body)
+			}
 		}
 	})
 }

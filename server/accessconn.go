@@ -30,6 +30,9 @@ func (c *conn) heard() {
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.receive(p)
+	if !c.plea.opaque.Load() {
+		c.length.read(p[:n])
+	}
 	if n > 0 && c.all.unheard != nil && !c.plea.heard.Load() && !c.plea.opaque.Load() {
 		c.plea.made.Store(true)
 		if bytes.HasPrefix(p[:n], []byte("PRI ")) { // RFC 9113 §3.4
@@ -86,8 +89,6 @@ func (a *connections) trackPleas(nc net.Conn, state http.ConnState) {
 	c := underneath(nc)
 	switch {
 	case c == nil:
-	case state == http.StateNew:
-		c.plea.opaque.Store(nc != net.Conn(c))
 	case state == http.StateActive && c.plea.opaque.Load():
 		c.plea.made.Store(true) // net/http has seen some of a request
 	case state == http.StateIdle:

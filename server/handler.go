@@ -32,10 +32,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	r = s.proxies.through(r)
 	w.request = r
-	// Somebody in front may go by a Content-Length beside it, and take what follows
-	// for a part of the body. net/http does not tell whether there was one, and such
-	// a connection must end (RFC 9112 §6.1).
-	w.last = !w.shared && len(r.TransferEncoding) > 0
+	w.last = mayHaveTwoEnds(r)
 	s.metrics.begin()
 	defer s.metrics.end()
 

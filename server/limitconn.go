@@ -72,6 +72,7 @@ type conn struct {
 
 	taken     taken // owned by connections.cutSlow
 	plea      plea
+	length    saidLength
 	quiet     quietRead
 	deadline  readDeadline
 	writesEnd atomic.Bool // there is a deadline for them
@@ -261,7 +262,11 @@ func (a *connections) leave(c *conn) {
 // first request, which includes the TLS handshake.
 func (a *connections) track(nc net.Conn, state http.ConnState) {
 	switch c := underneath(nc); {
-	case c == nil || state == http.StateNew || state == http.StateIdle:
+	case c == nil:
+	case state == http.StateNew:
+		c.plea.opaque.Store(nc != net.Conn(c))
+	case state == http.StateIdle:
+		c.length.idle()
 	case c.isFresh.Load():
 		a.mu.Lock()
 		a.asksLocked(c)

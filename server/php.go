@@ -27,12 +27,20 @@ type run struct {
 
 var runs = sync.Pool{New: func() any { return new(run) }}
 
+// allowScript is Allow for scripts. They get any other method but TRACE as well.
+var allowScript = []string{"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"}
+
 // maxKeptVars bounds the buffer of variables that a run keeps for the next one.
 const maxKeptVars = 64 << 10
 
 // runScript reads the body, runs the route's script and answers with what it
 // prints.
 func (s *site) runScript(w *response, r *http.Request, v *visit) handler {
+	if r.Method == http.MethodTrace { // PHP would be asked to show cookies and passwords to who may not see them
+		w.Header()["Allow"] = allowScript
+		w.fail(http.StatusMethodNotAllowed)
+		return handlerError
+	}
 	if s.overRate(w) {
 		return handlerError
 	}

@@ -55,6 +55,7 @@ func (d *readDeadline) early(c *net.TCPConn, err error) bool {
 
 // SetReadDeadline implements net.Conn.
 func (c *conn) SetReadDeadline(t time.Time) error {
+	c.length.deadline()
 	if !t.Equal(longAgo) {
 		c.quiet.begin()
 	} else if !c.quiet.end() {
