@@ -39,6 +39,11 @@ type ServerConfig struct {
 	// H2C lets plain listeners speak HTTP/2 as well, to clients that begin with it
 	// (prior knowledge, RFC 9113 §3.3), such as a proxy.
 	H2C bool `toml:"h2c"`
+	// Preview is for a host that shows work to the public before it is done: it sets
+	// those limits that nobody has set to 256 connections, 32 of one address, 10
+	// requests a second of one address and 5 of one site, has pages shed when no
+	// worker is free, and marks every answer by X-Ephpm-Preview.
+	Preview bool `toml:"preview"`
 	// DocumentRoot is the directory that is served; beside other sites, for host
 	// names that are no site's, without sockets. A relative path in a
 	// configuration file starts at that file's directory. Empty, beside other

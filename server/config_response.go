@@ -36,6 +36,11 @@ func defaultResponse() ResponseConfig {
 	return ResponseConfig{Compression: true, CompressionLevel: 1, CompressionMinSize: 1024}
 }
 
+// ownHeaders is what is left of it for answers that are not a site's: its headers.
+func (c ResponseConfig) ownHeaders() ResponseConfig {
+	return ResponseConfig{Headers: c.Headers, SetHeaders: c.SetHeaders, RemoveHeaders: c.RemoveHeaders}
+}
+
 // A HeaderField is a field of an answer. In a file it is a pair: ["X-Name", "value"].
 type HeaderField struct{ Name, Value string }
 

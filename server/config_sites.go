@@ -144,6 +144,7 @@ func (c *Config) Derive(isSet func(key string) bool) {
 	if c.hasSites() && !isSet("server.document_root") {
 		c.Server.DocumentRoot = "" // nobody asked for more than the sites
 	}
+	c.preview(isSet)
 	if c.Server.SitesDir == "" {
 		return
 	}

@@ -23,7 +23,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	start := time.Now()
 	w := responses.Get().(*response)
-	*w = response{ResponseWriter: rw, old: !r.ProtoAtLeast(1, 1), shared: r.ProtoMajor > 1}
+	*w = response{ResponseWriter: rw, old: !r.ProtoAtLeast(1, 1), shared: r.ProtoMajor > 1, out: s.out, preview: s.config.Server.Preview}
 	switch {
 	case r.ProtoMajor == 3:
 		w.http3 = s.http3

@@ -27,6 +27,7 @@ type response struct {
 	last      bool          // nothing more is read from the connection
 	http3     *http3Server  // that counts what is left out; nil for other versions
 	altSvc    []string      // tells of HTTP/3; nil for nothing
+	preview   bool          // the answer is marked as that of a preview
 	trail     trail
 
 	// Set by the site for its requests.
@@ -67,6 +68,9 @@ func (w *response) begin(status int) {
 	w.status, w.announced = status, -1
 	if w.altSvc != nil && len(w.Header()["Alt-Svc"]) == 0 {
 		w.Header()["Alt-Svc"] = w.altSvc
+	}
+	if w.preview {
+		w.Header()["X-Ephpm-Preview"] = previewHeader
 	}
 	if w.last && status >= 200 {
 		w.Header()["Connection"] = closeHeader

@@ -42,6 +42,7 @@ type Server struct {
 	conns       *connections
 	admin       *admin          // nil when there is none
 	access      *accessLog      // nil when there is none
+	out         *outgoing       // what happens to answers that are no site's; may be nil
 	hears       bool            // conns tell of requests that net/http does not pass on
 	rates       *buckets        // of clients; nil when they have none
 	loop        *websocket.Loop // serves the sockets
@@ -120,6 +121,11 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 		"workers_min", least, "workers_max", most, "workers_auto", c.PHP.Workers == 0,
 		"cpus", have.cpus, "memory", Size(have.memory>>20<<20).String(),
 		"opcache", Size(cache.memory).String(), "opcache_files", cache.files, "opcache_revalidate", c.PHP.OPcacheRevalidate.String())
+	if l := c.Server.Limits; c.Server.Preview {
+		log.Info("preview", "max_connections", l.MaxConnections, "per_ip_max_connections", l.PerIPMaxConnections,
+			"per_ip_rate", l.PerIPRate, "per_ip_burst", l.PerIPBurst, "per_site_rate", l.PerSiteRate, "per_site_burst", l.PerSiteBurst,
+			"overload_policy", c.PHP.OverloadPolicy)
+	}
 	stores, err := openStores(c, log)
 	if err != nil {
 		return nil, err
@@ -170,6 +176,7 @@ func newServerWith(c Config, p *pools, stores *stores, log *slog.Logger) (*Serve
 		s.metrics.connections(s.conns.count)
 		s.metrics.accessLog(s.access)
 	}
+	s.out = newOutgoing(c.Server.Response.ownHeaders(), nil)
 	s.rates = newBuckets(c.Server.Limits.PerIPRate, c.Server.Limits.PerIPBurst)
 	s.shared = p.shared
 	if c.PHP.OverloadPolicy == OverloadShed && p.shared != nil {

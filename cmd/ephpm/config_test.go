@@ -208,7 +208,7 @@ ephpm.toml:3: listen: unknown key; did you mean server.listen?
 ephpm.toml:5: server.lisetn: unknown key; did you mean listen?
 ephpm.toml:6: server.index_files: want a list; got the string "index.php"
 ephpm.toml:7: server.websocket_files: entry 2: want a string; got the integer 2
-ephpm.toml:11: server.preview: not available in this version; remove the key
+ephpm.toml:11: server.preview: is a key, not a table
 ephpm.toml:13: server.websocket.pingg_interval: unknown key; did you mean ping_interval_secs?
 ephpm.toml:14: server.websocket.enabled: want true or false; got the string "yes"
 ephpm.toml:15: server.websocket.max_connections: want an integer; got the fraction 1.5

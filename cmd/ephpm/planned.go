@@ -6,8 +6,6 @@ import "strings"
 // does not have, with what to do instead. What is below a table is as planned
 // as the table.
 var plannedKeys = map[string]string{
-	"server.preview": "remove the key",
-
 	"server.response.compression_streaming": "remove the key; what a script flushes reaches the client at once",
 	"server.php_etag_cache":                 "remove the table",
 	"server.file_cache":                     "remove the table; the kernel caches files",
