@@ -80,6 +80,7 @@
 #pragma weak zend_eval_string_ex
 #pragma weak zend_extensions
 #pragma weak zend_get_constant_str
+#pragma weak zend_hash_extend
 #pragma weak zend_hash_index_update
 #pragma weak zend_hash_next_index_insert
 #pragma weak zend_hash_str_del
@@ -93,6 +94,7 @@
 #pragma weak zend_llist_get_next_ex
 #pragma weak zend_memory_usage
 #pragma weak zend_message_dispatcher
+#pragma weak zend_one_char_string
 #pragma weak zend_parse_arg_bool_slow
 #pragma weak zend_parse_arg_double_slow
 #pragma weak zend_parse_arg_long_slow
