@@ -103,6 +103,21 @@ func TestServerVariables(t *testing.T) {
 	})
 }
 
+// ext/filter keeps the variables for itself, too.
+func TestServerVariablesOfFilter(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML: "[php]\nenv = { lower = \"case\", _X9 = \"nine\" }\n",
+		Files: map[string]string{"s.php": dump(`[
+			filter_input(INPUT_SERVER, 'HTTP_X_NUMBER'), filter_input(INPUT_SERVER, 'HTTP_X_NUMBER', FILTER_VALIDATE_INT),
+			filter_input(INPUT_SERVER, 'QUERY_STRING'), $_SERVER['HTTP_X_NUMBER'],
+			$_SERVER['lower'], $_SERVER['_X9']]`)}})
+	hundred(t, func(i int) error {
+		return wantBody(a.request("GET", fmt.Sprintf("/s.php?i=%d", i), "", "X-Number", fmt.Sprint(i)),
+			fmt.Sprintf(`["%[1]d",%[1]d,"i=%[1]d","%[1]d","case","nine"]`, i))
+	})
+}
+
 func TestRequestURIIsAsTheClientWroteIt(t *testing.T) {
 	t.Parallel()
 	a := startApp(t, appOptions{Files: map[string]string{
