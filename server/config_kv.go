@@ -1,9 +1,6 @@
 package server
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"time"
 
 	"ephpm/kv"
@@ -139,31 +136,5 @@ func (k *checks) redis(c Config) {
 	}
 	if c.hasSites() && c.KV.Secret == "" {
 		k.add("kv.secret", "is empty: with several sites, redis_compat needs it to tell whose clients they are")
-	}
-}
-
-// directory checks that a directory is there.
-// inDirectory checks that a file can be made where its path says. Empty is no file.
-func (k *checks) inDirectory(key, path string) {
-	if path == "" {
-		return
-	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		k.add(key, "%q is a directory; name a file in it", path)
-		return
-	}
-	dir := filepath.Dir(path)
-	if info, err := os.Stat(dir); err != nil {
-		k.add(key, "%q cannot be made, its directory cannot be read: %v", path, errors.Unwrap(err))
-	} else if !info.IsDir() {
-		k.add(key, "%q cannot be made: %q is not a directory", path, dir)
-	}
-}
-
-func (k *checks) directory(key, path string) {
-	if info, err := os.Stat(path); err != nil {
-		k.add(key, "%q cannot be read: %v; make the directory first", path, errors.Unwrap(err))
-	} else if !info.IsDir() {
-		k.add(key, "%q is not a directory", path)
 	}
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/tls"
 	"errors"
-	"path/filepath"
 	"slices"
 )
 
@@ -129,25 +128,4 @@ func (c Config) roots() []string {
 	}
 	roots = append(roots, c.Server.SitesDir)
 	return slices.DeleteFunc(roots, func(root string) bool { return root == "" })
-}
-
-// private checks that a file or directory of secrets is not below a directory that
-// is served.
-func (k *checks) private(key, path string, roots []string) {
-	if path == "" {
-		return
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return // without a current directory nothing relative can be opened
-	}
-	for _, root := range roots {
-		if root, err = filepath.Abs(root); err != nil {
-			return
-		}
-		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
-			k.add(key, "%q is below the document root, where everybody can fetch it; put it elsewhere", path)
-			return
-		}
-	}
 }

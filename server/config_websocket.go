@@ -1,5 +1,7 @@
 package server
 
+import "ephpm/websocket"
+
 // WebSocketConfig is [server.websocket].
 type WebSocketConfig struct {
 	// Enabled turns WebSockets on: a site with one of WebSocketFiles has
@@ -87,3 +89,17 @@ type WebSocketConfig struct {
 // SameOrigin, in WebSocketConfig.AllowedOrigins, stands for the site's own
 // origin.
 const SameOrigin = "same-origin"
+
+// The values of WebSocketConfig.Compression.
+const (
+	SocketsPlain     = "off"
+	SocketsNoContext = "no_context_takeover" // each message by itself
+	SocketsContext   = "context_takeover"    // messages refer to those before: smaller, for memory and time
+)
+
+// socketCompression are the same for a websocket.Conn.
+var socketCompression = map[string]int{
+	SocketsPlain:     websocket.CompressionOff,
+	SocketsNoContext: websocket.CompressionNoContext,
+	SocketsContext:   websocket.CompressionContext,
+}

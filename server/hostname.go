@@ -123,3 +123,16 @@ func (t *nameTable[T]) findBelow(name string) (v T, ok bool) {
 	}
 	return v, false
 }
+
+// splitHostPort splits at the last colon that is not part of an IPv6 address.
+// Brackets stay. It takes anything: what has no port is all host.
+func splitHostPort(s string) (host, port string) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 || strings.IndexByte(s[i:], ']') >= 0 {
+		return s, ""
+	}
+	if s[0] != '[' && strings.IndexByte(s, ':') != i {
+		return s, "" // an IPv6 address without brackets
+	}
+	return s[:i], s[i+1:]
+}

@@ -3,8 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -157,42 +155,6 @@ func (k *checks) server(c Config) {
 	k.admin(s.Admin)
 	if p := s.Metrics.Path; !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#% ") {
 		k.add("server.metrics.path", `%q is not a plain URL path such as "/metrics"`, p)
-	}
-}
-
-// root opens a document root as the server will: nothing is served from one that
-// cannot be read. where says where else it can be named.
-func (k *checks) root(key, root, where string) {
-	if root == "" {
-		k.add(key, "is empty; name the directory to serve%s", where)
-		return
-	}
-	dir, err := os.Open(root)
-	if err == nil {
-		_, err = dir.Readdirnames(1)
-		_ = dir.Close() // it was only read
-	}
-	switch {
-	case err == nil || errors.Is(err, io.EOF):
-	case errors.Is(err, fs.ErrNotExist):
-		k.add(key, "%q does not exist; name another%s", root, where)
-	case errors.Is(err, fs.ErrPermission):
-		k.add(key, "%q cannot be read by this user; give it read and execute permission, or run as its owner", root)
-	default:
-		if info, e := os.Stat(root); e == nil && !info.IsDir() {
-			k.add(key, "%q is not a directory; name another%s", root, where)
-			return
-		}
-		k.add(key, "%q cannot be read (%v); name another%s", root, err, where)
-	}
-}
-
-// files checks names that are looked up below the document root.
-func (k *checks) files(key string, names []string) {
-	for _, name := range names {
-		if !filepath.IsLocal(name) || strings.ContainsRune(name, 0) {
-			k.add(key, "%q is not a file name below the document root", name)
-		}
 	}
 }
 

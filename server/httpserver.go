@@ -3,7 +3,6 @@ package server
 import (
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -53,17 +52,4 @@ func idleTimeout(c ServerConfig) time.Duration {
 		return -1
 	}
 	return time.Duration(c.Timeouts.Idle)
-}
-
-// splitHostPort splits at the last colon that is not part of an IPv6 address.
-// Brackets stay. It takes anything: what has no port is all host.
-func splitHostPort(s string) (host, port string) {
-	i := strings.LastIndexByte(s, ':')
-	if i < 0 || strings.IndexByte(s[i:], ']') >= 0 {
-		return s, ""
-	}
-	if s[0] != '[' && strings.IndexByte(s, ':') != i {
-		return s, "" // an IPv6 address without brackets
-	}
-	return s[:i], s[i+1:]
 }
