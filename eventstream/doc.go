@@ -7,7 +7,7 @@
 // between whether the client may connect:
 //
 //	c := eventstream.New(&options) // frames may be queued from here on
-//	c.Open(handler, seq)           // which is told of the end
+//	c.Open(handler, polled, seq)   // handler is told of the end
 //	c.Serve(ctx, w, hello)         // until the end; or, without it:
 //	answer, err := c.Poll(ctx, cursor, wait)
 //

@@ -98,7 +98,7 @@ func (s *sockets) register(c *socket) *refusal {
 		return unavailable(refusedShutdown, "the server is stopping", "")
 	}
 	if err := s.members.Add(c.id, c.conn); err != nil {
-		return unavailable(refusedCapacity, "websocket connection limit reached for this site", "site_full")
+		return unavailable(refusedCapacity, "websocket connection limit reached for this site", fullSite)
 	}
 	s.live[c.conn] = struct{}{}
 	s.running++

@@ -21,9 +21,10 @@ const (
 	freshTime = time.Second
 )
 
-// Why a connection was refused, as the label "reason".
+// The limit at which a connection or a socket was refused, as the label "reason".
 const (
 	fullServer = "server_full"
+	fullSite   = "site_full" // of sockets alone
 	fullIP     = "ip_full"
 )
 

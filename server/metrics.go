@@ -49,9 +49,9 @@ var (
 		413, 415, 416, 422, 429, 431, 500, 501, 502, 503, 504,
 	}
 
-	seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
-	byteses = []float64{100, 1e3, 10e3, 100e3, 1e6, 10e6}
-	ratios  = []float64{.05, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1}
+	seconds   = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	byteSizes = []float64{100, 1e3, 10e3, 100e3, 1e6, 10e6}
+	ratios    = []float64{.05, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1}
 )
 
 // Why a connection was closed before its end, as the label "reason".
@@ -144,7 +144,7 @@ func newMetrics(log *slog.Logger) *metrics {
 			Name: "ephpm_http_compression_ratio", Help: "Size of an answer that was encoded as it was sent, by its size before.", Buckets: ratios,
 		}),
 		output: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "ephpm_php_output_bytes", Help: "What a page's script printed.", Buckets: byteses,
+			Name: "ephpm_php_output_bytes", Help: "What a page's script printed.", Buckets: byteSizes,
 		}),
 		ran: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "ephpm_php_execution_duration_seconds", Help: "Time of a page's script in its worker.", Buckets: seconds,
@@ -167,10 +167,10 @@ func newMetrics(log *slog.Logger) *metrics {
 		m.cut.WithLabelValues(reason)
 	}
 	received := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "ephpm_http_request_body_bytes", Help: "Bytes of the request body that were read.", Buckets: byteses,
+		Name: "ephpm_http_request_body_bytes", Help: "Bytes of the request body that were read.", Buckets: byteSizes,
 	}, []string{"method"})
 	sent := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "ephpm_http_response_body_bytes", Help: "Bytes of the response body as they were sent, before TLS.", Buckets: byteses,
+		Name: "ephpm_http_response_body_bytes", Help: "Bytes of the response body as they were sent, before TLS.", Buckets: byteSizes,
 	}, []string{"handler"})
 	for i, method := range methodNames {
 		m.received[i] = received.WithLabelValues(method)

@@ -214,10 +214,10 @@ func (p *ownPool) Running() []phpbridge.Running {
 	p.mu.Lock()
 	pool := p.pool
 	p.mu.Unlock()
-	if lister, ok := pool.(interface{ Running() []phpbridge.Running }); ok {
-		return lister.Running()
+	if pool == nil {
+		return nil
 	}
-	return nil
+	return pool.Running()
 }
 
 // addStats adds the state and the totals of a pool to a sum.

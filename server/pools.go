@@ -22,6 +22,8 @@ type workers interface {
 	Reload(ctx context.Context) error
 	// Stats returns the state and the totals, after Close the totals.
 	Stats() phpbridge.Stats
+	// Running returns the requests that have a job, in no order.
+	Running() []phpbridge.Running
 }
 
 // pools are all workers of a server. A pool is a trust boundary: sites that do not

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"path/filepath"
@@ -34,11 +35,7 @@ type runningRequest struct {
 func (p *pools) running(now time.Time) running {
 	all := running{Requests: []runningRequest{}}
 	for _, w := range p.all() {
-		lister, ok := w.(interface{ Running() []phpbridge.Running })
-		if !ok {
-			continue // a fake
-		}
-		for _, r := range lister.Running() {
+		for _, r := range w.Running() {
 			one := runningRequest{
 				ID: r.ID, Site: r.Site, Class: r.Class.String(), Method: r.Method, Path: r.URI, Script: filepath.Base(r.Script),
 				State: r.State, Age: max(0, now.Sub(r.Since).Seconds()), Worker: r.PID,
@@ -49,15 +46,7 @@ func (p *pools) running(now time.Time) running {
 			all.Requests = append(all.Requests, one)
 		}
 	}
-	slices.SortFunc(all.Requests, func(a, b runningRequest) int {
-		switch {
-		case a.Age > b.Age:
-			return -1
-		case a.Age < b.Age:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all.Requests, func(a, b runningRequest) int { return cmp.Compare(b.Age, a.Age) })
 	waiting := p.stats().Waiting
 	all.Waiting = map[string]int{
 		phpbridge.Page.String(): waiting[phpbridge.Page], phpbridge.Event.String(): waiting[phpbridge.Event],

@@ -54,6 +54,8 @@ func (p *fakePool) Reload(context.Context) error { return nil }
 
 func (p *fakePool) Stats() phpbridge.Stats { return phpbridge.Stats{} }
 
+func (p *fakePool) Running() []phpbridge.Running { return nil }
+
 func (p *fakePool) isClosed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,6 +85,8 @@ func (discardPool) Close(context.Context) error { return nil }
 func (discardPool) Reload(context.Context) error { return nil }
 
 func (discardPool) Stats() phpbridge.Stats { return phpbridge.Stats{} }
+
+func (discardPool) Running() []phpbridge.Running { return nil }
 
 type discardResponse struct{}
 

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -145,7 +146,7 @@ func (s *sockets) begin(e *eventStream) (resumed bool) {
 	}
 	resumed = r.complete() && at != 0
 	if r.asked {
-		s.streams.metrics.resumed.WithLabelValues(map[bool]string{true: "true", false: "false"}[resumed]).Inc()
+		s.streams.metrics.resumed.WithLabelValues(strconv.FormatBool(resumed)).Inc()
 	}
 	e.Open(streamHandler{e.c}, e.c.transport == overPoll, at)
 	return resumed

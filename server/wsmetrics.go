@@ -82,7 +82,7 @@ func newSocketMetrics(r prometheus.Registerer) *socketMetrics {
 	events := []string{eventConnect, eventMessage, eventDisconnect}
 	m := &socketMetrics{
 		admitted:  counter("connections_total", "WebSockets admitted, before the connect event decided."),
-		full:      vector("connections_rejected_total", "WebSockets refused at a limit.", "reason", fullServer, "site_full", fullIP),
+		full:      vector("connections_rejected_total", "WebSockets refused at a limit.", "reason", fullServer, fullSite, fullIP),
 		connectNo: counter("connect_rejected_total", "WebSockets that the connect event did not accept."),
 		handshake: vector("handshake_rejected_total", "WebSockets refused before PHP saw them.", "reason",
 			refusedHandshake, refusedTransport, refusedCapacity, refusedOrigin, refusedEntrypoint, refusedSite, refusedShutdown, refusedRate),

@@ -127,7 +127,7 @@ func (p *poller) find(events []descriptor.Event, conns []*Conn) {
 	}
 }
 
-func (p *poller) serveClaims() (any, closed bool) {
+func (p *poller) serveClaims() (some, closed bool) {
 	p.mu.Lock()
 	claims := p.claims
 	p.claims, p.rung = nil, false

@@ -63,7 +63,7 @@ func (w *Wheel[T]) Set(t T, at int64) {
 	if w.count == 0 && !w.turning {
 		w.done = w.now()/int64(Tick) - 1
 	}
-	w.unlink(p)
+	w.unlinkLocked(p)
 	p.tick = max(tick, w.done+1)
 	slot := &w.slots[p.tick%Slots]
 	var none T
@@ -73,7 +73,7 @@ func (w *Wheel[T]) Set(t T, at int64) {
 	}
 	w.count++
 	if !w.turning && (w.armed == 0 || p.tick < w.armed) {
-		w.arm(p.tick)
+		w.armLocked(p.tick)
 	}
 }
 
@@ -81,10 +81,10 @@ func (w *Wheel[T]) Set(t T, at int64) {
 func (w *Wheel[T]) Remove(t T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.unlink(w.place(t))
+	w.unlinkLocked(w.place(t))
 }
 
-func (w *Wheel[T]) unlink(p *Place[T]) {
+func (w *Wheel[T]) unlinkLocked(p *Place[T]) {
 	if p.tick == 0 {
 		return
 	}
@@ -101,7 +101,7 @@ func (w *Wheel[T]) unlink(p *Place[T]) {
 	w.count--
 }
 
-func (w *Wheel[T]) arm(tick int64) {
+func (w *Wheel[T]) armLocked(tick int64) {
 	w.armed = tick
 	wait := time.Duration(tick*int64(Tick) - w.now())
 	if w.timer == nil {
@@ -139,7 +139,7 @@ func (w *Wheel[T]) turn() {
 	for w.slots[tick%Slots] == none {
 		tick++
 	}
-	w.arm(tick)
+	w.armLocked(tick)
 }
 
 // takeLocked takes out those whose time has come at a tick.
@@ -150,7 +150,7 @@ func (w *Wheel[T]) takeLocked(now int64) []T {
 			p := w.place(t)
 			next := p.next
 			if p.tick <= now {
-				w.unlink(p)
+				w.unlinkLocked(p)
 				w.batch = append(w.batch, t)
 			}
 			t = next
