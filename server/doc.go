@@ -6,9 +6,10 @@
 // A gate (gate.go) accepts the connection: it reads what the PROXY protocol says of
 // the client (proxyprotocol.go), and takes it in or refuses it by the limits
 // (limitconn.go). Above it is TLS, if the endpoint has it, with the certificate for
-// the name that the client asks for (certs.go, certdir.go, acme.go, acmesites.go). HTTP/3 comes by UDP, through
-// package quic (http3.go). net/http, or http3.Server, reads the header and calls
-// Server.ServeHTTP (handler.go), which is the same for all versions.
+// the name that the client asks for (certs.go, certdir.go, acme.go, acmesites.go).
+// HTTP/3 comes by UDP, through package quic (http3.go). net/http, or http3.Server,
+// reads the header and calls Server.ServeHTTP (handler.go), which is the same for all
+// versions.
 //
 // Who the client is, behind proxies that are trusted, is worked out once (peer.go,
 // forwarded.go). A client that asks too often gets 429 (limitrate.go). The request
@@ -78,6 +79,104 @@
 // Scripts on the command line make host calls over the control socket (control.go).
 // An admin listener keeps metrics and what runs (running.go) from the public
 // (admin.go).
+//
+// # Files
+//
+// Every file is here, by what it is about. A * is any rest of a name.
+//
+//	Life and configuration
+//	  server.go           New, Run, Reload, and what a server consists of
+//	  config.go           Config and [server] itself; config_*.go: one table each
+//	  value.go            sizes, durations, rates as the file writes them
+//	  validate*.go        what is wrong with a configuration, by key
+//	  autotune.go         defaults that follow from processors and memory
+//	  runtime.go          how Go's runtime shares the machine with PHP
+//	  version.go          what the program was built from
+//	Connections
+//	  endpoint.go         what listens, and what is spoken there
+//	  gate.go             accepts
+//	  proxyprotocol.go    the client as a proxy in front tells it
+//	  limitconn.go        how many there may be, and who goes for a new one
+//	  slowread.go         cuts who takes or sends too slowly
+//	  readdeadline.go     deadlines that seldom reach the kernel
+//	  quietread.go        the look whether a client leaves, begun late
+//	  accessconn.go       requests that end before there is a handler
+//	TLS
+//	  certs.go            the certificate for a name
+//	  certdir.go          those of cert_dir
+//	  certwatch.go        takes up files that have changed
+//	  keypair.go          reads and checks them
+//	  acme.go             obtains them; acmesites.go: for directories of sites
+//	  zap.go              what certmagic logs
+//	HTTP
+//	  httpserver.go       net/http's server: versions, time limits, HTTP/2
+//	  http3*.go           HTTP/3: endpoints, connections, requests, sockets, metrics
+//	  streams.go          what differs where a connection has several requests
+//	  handler.go          ServeHTTP: from a request to its site, and to the logs
+//	  malformed.go        requests of HTTP/2 and HTTP/3 that must not pass
+//	  saidlength.go       chunked requests that said a length as well
+//	  path.go             request targets and paths
+//	  hostname.go         host names and ports
+//	  peer.go             who asks; forwarded.go: behind proxies
+//	  limit.go            429 and 503 before a site; limitrate.go: rates
+//	  response.go         the answer as a handler writes it
+//	Sites
+//	  sites.go            the site of a host name; sitesdir.go: directories
+//	  site.go             what a site has, and its answer to a request
+//	  rules.go            what comes before a route: addresses, passwords, …
+//	  redirect.go         redirects; rewrite.go: rewrites; glob.go: patterns
+//	  basicauth.go        names and passwords
+//	  route.go            the fallback list
+//	  root.go             the document root, which no path leaves
+//	  extensions.go       which names are scripts
+//	  headers.go          header fields of every answer
+//	  errorpage.go        pages of the site's own for errors
+//	Files
+//	  static.go           sends one
+//	  autoindex.go        lists a directory
+//	  mime.go             types
+//	  filememory.go       small files in memory
+//	  coding.go           gzip, br, zstd, and who likes which
+//	  compress*.go        encoding of files and of bodies; precompressed.go: siblings
+//	  sendfile.go         files that a script names
+//	Scripts
+//	  php.go              runs the script of a route
+//	  body.go             request bodies; vars.go: CGI variables
+//	  pools.go            all workers; ownpool.go: those of one site
+//	  tenant.go           a site's hold on workers; share.go: how many at once
+//	  shed.go             overload_policy
+//	  hardening.go        settings that keep sites apart
+//	  account.go          run_as; statedir.go: directories of a site's own
+//	  session.go          sessions in the store
+//	  running.go          what runs now
+//	  phpcli.go           PHP on the command line
+//	Sockets
+//	  socket.go           the sockets of a site, from upgrade to shutdown
+//	  admission.go        who may come in; socketlimit.go: how many, and how fast
+//	  origin.go           from which pages
+//	  connect.go          the connect event and what it lets in
+//	  event.go            runs events; errands.go: many in order
+//	  host.go             ephpm_ws_*
+//	  sink.go             where frames go; transport.go: and how they travel
+//	  subscription.go     the options of ephpm_ws_subscribe
+//	  history.go          what a channel remembers
+//	  presence*.go        who is there, and rounds and frames that tell
+//	  http2socket.go      over HTTP/2; http3socket.go: over HTTP/3
+//	  calm.go             gives memory back after a crowd
+//	Event streams
+//	  sse*.go             requests, streams, polls, messages, keys, other origins
+//	  resume.go           what a client has missed
+//	Keys and values
+//	  kv.go               the stores of the sites
+//	  kvhost.go           ephpm_kv_*
+//	  kvserve.go          Redis clients
+//	  kvmonitor.go        ephpm kv monitor; kvclient.go: ephpm kv
+//	Who runs the server
+//	  admin.go            the listener for health, metrics, profiles
+//	  control*.go         the control socket, and where it is
+//	  access*.go          the access log
+//	  log.go              what of PHP and net/http is logged
+//	  metrics.go          of HTTP; *metrics.go: of all else
 //
 // # Words
 //
