@@ -94,7 +94,9 @@ func TestSeriesAreThereFromTheStart(t *testing.T) {
 		`ephpm_php_shed_total{engine="pool",reason="backlog"}`,
 		`ephpm_fpm_pool_queue_depth`, `ephpm_fpm_pool_boot_failures_total`, `ephpm_fpm_pool_contained_crashes_total`,
 		`ephpm_fpm_pool_recycles_total{reason="max_requests"}`, `ephpm_fpm_pool_recycles_total{reason="max_memory"}`,
-		`ephpm_fpm_pool_recycles_total{reason="reload"}`,
+		`ephpm_fpm_pool_recycles_total{reason="reload"}`, `ephpm_fpm_pool_panics_total`,
+		`ephpm_opcache_hits_total`, `ephpm_opcache_restarts_total{reason="oom"}`, `ephpm_opcache_restarts_total{reason="hash"}`,
+		`ephpm_opcache_restarts_total{reason="manual"}`, `ephpm_opcache_memory_bytes{state="wasted"}`, `ephpm_opcache_jit_buffer_free_bytes`,
 		`ephpm_http_timeouts_total{stage="request"}`, `ephpm_http_timeouts_total{stage="body"}`, `ephpm_http_body_overflow_total`,
 		`ephpm_rate_limited_total`, `ephpm_site_rate_limited_total`,
 		`ephpm_php_executions_total{status="ok"}`, `ephpm_php_executions_total{status="error"}`, `ephpm_php_execution_duration_seconds_count`,
@@ -145,5 +147,53 @@ func TestMetricsOfSizes(t *testing.T) {
 		`ephpm_http_response_body_bytes_bucket{handler="static",le="100"}`:       1,
 	} {
 		a.waitMetric(series, want)
+	}
+}
+
+// OPcache's state is there whatever scripts may ask, for all pools together.
+func TestMetricsOfOPcache(t *testing.T) {
+	t.Parallel()
+	roots := [2]string{t.TempDir(), t.TempDir()}
+	for _, root := range roots {
+		writeFiles(t, root, map[string]string{"index.php": `<?php echo function_exists('opcache_get_status') ? 'may' : 'may not';`})
+	}
+	a := startApp(t, appOptions{TOML: metricsOn + fmt.Sprintf(`[server.security]
+multi_tenant_hardening = true
+[php]
+ini_overrides = [["opcache.file_update_protection", "0"]]
+[[site]]
+names = ["shared.test"]
+root = %q
+[[site]]
+names = ["own.test"]
+root = %q
+isolation = "process"
+`, roots[0], roots[1])})
+	one, err := a.metric(`ephpm_opcache_memory_bytes{state="free"}`)
+	if err != nil || one < 1<<20 {
+		t.Fatalf("%v bytes are free (%v)", one, err)
+	}
+	for _, host := range []string{"shared.test", "own.test"} {
+		for range 5 {
+			req := a.request("GET", "/", "")
+			req.Host = host
+			if err := wantBody(req, "may not"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err = eventually(func() error {
+		for series, least := range map[string]float64{
+			"ephpm_opcache_scripts": 2, "ephpm_opcache_misses_total": 2, "ephpm_opcache_hits_total": 4, "ephpm_opcache_max_keys": 100,
+			`ephpm_opcache_memory_bytes{state="used"}`: 1 << 20, `ephpm_opcache_interned_strings_bytes{state="used"}`: 1000,
+		} {
+			if n, err := a.metric(series); err != nil || n < least {
+				return fmt.Errorf("%s is %v (%v), want %v or more", series, n, err, least)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

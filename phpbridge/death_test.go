@@ -198,6 +198,9 @@ func TestNonsenseInSharedMemoryCostsOneWorker(t *testing.T) {
 	if got := body(t, run(t, p, script(t, `echo "fine";`))); got != "fine" {
 		t.Errorf("the next request got %q", got)
 	}
+	if got := p.Stats().Broken; got != 3 {
+		t.Errorf("%d are counted, want 3", got)
+	}
 }
 
 func jobOf(p *Pool, r *Request) *job {

@@ -235,10 +235,17 @@ func (x *exchange) broken(err error) error {
 		return crash
 	}
 	x.pool.disarm(j)
+	x.pool.countBroken()
 	x.pool.log.Error("worker broke the protocol, it is killed", x.about("error", err, "slot", s.slot())...)
 	j.swapState(s, newJobState(s.generation(), s.slot(), stateKilled))
 	x.pool.killHolder(j, syscall.SIGKILL)
 	return crash
+}
+
+func (p *Pool) countBroken() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.broken++
 }
 
 // about adds to the attributes of a log line which request it is about.

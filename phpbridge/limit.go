@@ -148,6 +148,7 @@ func (p *Pool) lose(j *job) {
 	p.log.Error("a worker has overwritten the state of a job, all are replaced", j.label.attributes()...)
 	p.mu.Lock()
 	j.lost = true
+	p.counts.broken++
 	p.mu.Unlock()
 	for i := range p.slotCount {
 		p.kill(i, syscall.SIGKILL)

@@ -84,6 +84,8 @@ func (p *Pool) handle(m message) {
 		p.died(m, describe(syscall.WaitStatus(m.value)))
 	case C.EPHPM_MSG_TRACED:
 		p.traced(m)
+	case C.EPHPM_MSG_OPCACHED:
+		p.opcached(m)
 	}
 }
 

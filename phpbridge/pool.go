@@ -45,6 +45,7 @@ type Pool struct {
 	stop      chan struct{} // ends manage
 	managed   chan struct{} // closed when manage has ended
 	stderr    pipes
+	opcache   opcacheWatch
 	tails     sync.WaitGroup // scripts that go on after their answer
 
 	placing sync.Mutex // held by who hands jobs over, before mu
@@ -66,8 +67,8 @@ type Pool struct {
 
 // counts are the totals in Stats.
 type counts struct {
-	spawns, crashes, timeouts, failures uint64
-	recycles                            [recycles]uint64
+	spawns, crashes, timeouts, failures, broken uint64
+	recycles                                    [recycles]uint64
 }
 
 // New starts PHP and the first workers, and returns when PHP can serve.
@@ -86,6 +87,7 @@ func New(o Options) (*Pool, error) {
 		stop:      make(chan struct{}),
 		managed:   make(chan struct{}),
 		idle:      make(chan struct{}),
+		opcache:   opcacheWatch{answers: make(chan message, 1)},
 	}
 	p.life, p.endLife = context.WithCancel(context.Background())
 	p.layOut()

@@ -11,6 +11,7 @@ type Stats struct {
 	Reasons  [recycles]uint64 // of Recycles, by RecycleReason
 	Failures uint64           // times that PHP did not start
 	Crashes  uint64           // workers that ended otherwise than told, killed ones included
+	Broken   uint64           // times that a worker wrote what no worker writes, and was killed
 	Timeouts uint64           // requests over their time limit
 	Refused  [2]uint64        // requests that found the backlog full or waited too long, by class
 }
@@ -42,6 +43,7 @@ func (p *Pool) Stats() Stats {
 		Reasons:  p.counts.recycles,
 		Failures: p.counts.failures,
 		Crashes:  p.counts.crashes,
+		Broken:   p.counts.broken,
 		Timeouts: p.counts.timeouts,
 		Refused:  p.refused,
 	}

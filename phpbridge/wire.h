@@ -261,13 +261,26 @@ enum {
 							 disabled functions, "1" for no_new_privs */
 	EPHPM_MSG_FORK = 2,   /* text: its directory for uploads; its stderr as SCM_RIGHTS */
 	EPHPM_MSG_KILL = 3,
-	EPHPM_MSG_TRACE = 8, /* value: the job that the worker should have */
+	EPHPM_MSG_TRACE = 8,    /* value: the job that the worker should have */
+	EPHPM_MSG_OPCACHE = 10, /* generation: a number for the answer */
 	/* zygote to front */
 	EPHPM_MSG_READY = 4,  /* PHP version, NUL, '1' if OPcache runs or '0', NUL, upload_tmp_dir */
 	EPHPM_MSG_FAILED = 5, /* text: why */
 	EPHPM_MSG_FORKED = 6, /* value -1: fork failed */
 	EPHPM_MSG_DIED = 7,
-	EPHPM_MSG_TRACED = 9, /* text: the backtrace, a line a frame */
+	EPHPM_MSG_TRACED = 9,    /* text: the backtrace, a line a frame */
+	EPHPM_MSG_OPCACHED = 11, /* generation as asked; struct ephpm_opcache, or nothing without one */
+};
+
+/* What OPcache's memory holds: bytes, counts, and totals since it was made or
+ * restarted. */
+struct ephpm_opcache {
+	uint64_t used, free, wasted;
+	uint64_t strings_used, strings_free; /* of used: interned strings */
+	uint64_t scripts, keys, max_keys;
+	uint64_t hits, misses;
+	uint64_t oom_restarts, hash_restarts, manual_restarts;
+	uint64_t jit_size, jit_free;
 };
 
 /* Descriptors of the zygote at its start; the stores are the last of them. */

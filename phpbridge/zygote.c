@@ -17,6 +17,7 @@
 
 #include "cli.h"
 #include "leftover.h"
+#include "opcache.h"
 #include "sapi.h"
 #include "trace.h"
 #include "worker.h"
@@ -204,6 +205,15 @@ static void do_trace(const struct ephpm_message *m)
 	send_message(EPHPM_MSG_TRACED, m->slot, m->generation, m->value, text, len);
 }
 
+static void do_opcache(const struct ephpm_message *m)
+{
+	struct ephpm_opcache o;
+	bool is_known = ephpm_opcache_read(&o);
+
+	send_message(
+		EPHPM_MSG_OPCACHED, 0, m->generation, 0, (const char *)&o, is_known ? sizeof(o) : 0);
+}
+
 static void reap(void)
 {
 	struct signalfd_siginfo info;
@@ -249,6 +259,8 @@ static void serve(void)
 			do_kill(m);
 		} else if (m->type == EPHPM_MSG_TRACE) {
 			do_trace(m);
+		} else if (m->type == EPHPM_MSG_OPCACHE) {
+			do_opcache(m);
 		}
 	}
 }

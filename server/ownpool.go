@@ -33,6 +33,8 @@ type ownPool struct {
 	closed  bool
 	resting map[workers]context.CancelFunc // those that rest ends; kills their scripts
 	past    phpbridge.Stats                // totals of those that have ended
+
+	pastOPcache phpbridge.OPcache // as past
 }
 
 // Serve implements runner.
@@ -156,9 +158,10 @@ func (p *ownPool) killResting() {
 // end closes a pool and keeps its totals.
 func (p *ownPool) end(ctx context.Context, pool workers) error {
 	err := pool.Close(ctx)
-	total := pool.Stats()
+	total, opcache := pool.Stats(), opcacheOf(pool).Totals()
 	p.mu.Lock()
 	addStats(&p.past, total)
+	p.pastOPcache.Add(opcache)
 	p.mu.Unlock()
 	return err
 }
@@ -231,6 +234,7 @@ func addStats(sum *phpbridge.Stats, s phpbridge.Stats) {
 		sum.Reasons[reason] += s.Reasons[reason]
 	}
 	sum.Crashes += s.Crashes
+	sum.Broken += s.Broken
 	sum.Timeouts += s.Timeouts
 	for class := range sum.Waiting {
 		sum.Waiting[class] += s.Waiting[class]

@@ -27,6 +27,7 @@ var (
 	fpmQueueDesc    = fpmDesc("queue_depth", "Requests that wait for a worker.")
 	fpmFailuresDesc = fpmDesc("boot_failures_total", "Times that PHP did not start.")
 	fpmCrashesDesc  = fpmDesc("contained_crashes_total", "Workers that died or were killed, each with no more than its request.")
+	fpmPanicsDesc   = fpmDesc("panics_total", "Times that a worker wrote what no worker writes, and was killed.")
 	fpmRecyclesDesc = fpmDesc("recycles_total", "Workers replaced as planned.", "reason")
 )
 
@@ -74,6 +75,7 @@ func (m poolMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge(fpmQueueDesc, s.Waiting[phpbridge.Page]+s.Waiting[phpbridge.Event])
 	counter(fpmFailuresDesc, s.Failures)
 	counter(fpmCrashesDesc, s.Crashes)
+	counter(fpmPanicsDesc, s.Broken)
 	for _, reason := range phpbridge.RecycleReasons {
 		counter(fpmRecyclesDesc, s.Reasons[reason], reason.String())
 	}

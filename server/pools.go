@@ -38,6 +38,8 @@ type pools struct {
 	own    map[*ownPool]struct{}
 	shares map[*share]struct{}
 	past   phpbridge.Stats // totals of those that are gone
+
+	pastOPcache phpbridge.OPcache // as past
 }
 
 // newPools returns the pools of a server. shared may be nil.
@@ -106,6 +108,7 @@ func (p *pools) forget(o *ownPool, s *share) {
 	if o != nil {
 		delete(p.own, o)
 		addStats(&p.past, o.Stats())
+		p.pastOPcache.Add(o.OPcache().Totals())
 	}
 	if s != nil {
 		delete(p.shares, s)

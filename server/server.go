@@ -145,7 +145,7 @@ func newWithPHP(c Config, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	if s.metrics != nil {
-		s.metrics.registry.MustRegister(poolMetrics{s.pools.stats, s.shedder})
+		s.metrics.registry.MustRegister(poolMetrics{s.pools.stats, s.shedder}, opcacheMetrics{s.pools.opcache})
 	}
 	return s, nil
 }
