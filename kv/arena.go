@@ -103,6 +103,12 @@ func pages(size int) int { return (size + pageSize - 1) / pageSize }
 // left for cleaning.
 func (a *arena) room(n int) bool { return a.committed+int64(n+a.segSize) <= a.limit }
 
+// holds reports whether there could be room for entries of so many bytes together,
+// with nothing else there.
+func (a *arena) holds(size int) bool {
+	return int64(size)+bucketsAt+2*int64(a.segSize) <= a.limit
+}
+
 // alloc returns memory for an entry of size bytes, of which only the size is
 // written. credit is what its caller will free at once. 0 if there is no room.
 func (a *arena) alloc(size, credit int) ref {

@@ -180,6 +180,10 @@ func redisError(err error) string {
 		return textNotInteger
 	case errors.Is(err, ErrOverflow):
 		return textOverflow
+	case errors.Is(err, ErrNotFloat):
+		return textNotFloat
+	case errors.Is(err, ErrNoNumber):
+		return "ERR increment would produce NaN or Infinity"
 	}
 	return "ERR " + err.Error()
 }

@@ -1,10 +1,6 @@
 package kv
 
-import (
-	"errors"
-	"math"
-	"strconv"
-)
+import "math"
 
 var counterCommands = []command{
 	{"incr", 2, writes, oneKey, func(c *client, args [][]byte) { c.incrBy(args[1], 1) }},
@@ -43,44 +39,6 @@ func cmdIncrByFloat(c *client, args [][]byte) {
 		c.reply.error(textNotFloat)
 		return
 	}
-	var sum []byte
-	_, err := c.store.edit(args[1], func(old []byte) ([]byte, error) {
-		have, ok := 0.0, true
-		if len(old) > 0 {
-			have, ok = parseFloat(old)
-		}
-		if !ok {
-			return nil, errNotFloat
-		}
-		if have += by; math.IsInf(have, 0) || math.IsNaN(have) {
-			return nil, errNoNumber
-		}
-		sum = strconv.AppendFloat(nil, have, 'f', -1, 64)
-		return sum, nil
-	})
-	switch {
-	case errors.Is(err, errNotFloat):
-		c.reply.error(textNotFloat)
-	case errors.Is(err, errNoNumber):
-		c.reply.error("ERR increment would produce NaN or Infinity")
-	case err != nil:
-		c.fail(err)
-	default:
-		c.reply.bulk(sum)
-	}
-}
-
-var (
-	errNotFloat = errors.New("kv: value is not a float")
-	errNoNumber = errors.New("kv: sum is not a number")
-)
-
-func parseFloat(text []byte) (float64, bool) {
-	for _, b := range text {
-		if b == '_' || b == 'x' || b == 'X' || b == 'p' || b == 'P' { // Go's own notations
-			return 0, false
-		}
-	}
-	f, err := strconv.ParseFloat(string(text), 64)
-	return f, err == nil && !math.IsNaN(f)
+	sum, err := c.store.IncrByFloat(args[1], by)
+	c.valueOr(sum, err)
 }

@@ -94,13 +94,13 @@ func cmdHLen(c *client, args [][]byte) {
 }
 
 func cmdHExists(c *client, args [][]byte) {
-	_, ok, err := c.store.HGet(args[1], args[2])
+	_, ok, err := c.store.HStrLen(args[1], args[2])
 	c.booleanOr(ok, err)
 }
 
 func cmdHStrLen(c *client, args [][]byte) {
-	value, _, err := c.store.HGet(args[1], args[2])
-	c.integerOr(int64(len(value)), err)
+	n, _, err := c.store.HStrLen(args[1], args[2])
+	c.integerOr(int64(n), err)
 }
 
 func cmdHIncrBy(c *client, args [][]byte) {

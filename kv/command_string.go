@@ -279,22 +279,10 @@ func cmdGetRange(c *client, args [][]byte) {
 	if !ok {
 		return
 	}
-	value, _, err := c.store.Get(args[1])
+	value, err := c.store.Range(args[1], from, to)
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	n := int64(len(value))
-	if from < 0 {
-		from = max(from+n, 0)
-	}
-	if to < 0 {
-		to = max(to+n, 0)
-	}
-	to = min(to, n-1)
-	if from > to {
-		value = nil
-		from, to = 0, -1
-	}
-	c.reply.bulk(value[from : to+1])
+	c.reply.bulk(value)
 }

@@ -16,6 +16,10 @@ var (
 	// ErrNotInteger means that a counter's value is no decimal integer of 64
 	// bits.
 	ErrNotInteger = errors.New("kv: value is not an integer")
+	// ErrNotFloat means that the value is no decimal number.
+	ErrNotFloat = errors.New("kv: value is not a valid float")
+	// ErrNoNumber means that a sum would be infinite or none at all.
+	ErrNoNumber = errors.New("kv: increment would produce NaN or Infinity")
 	// ErrOverflow means that a counter would leave the range of 64 bits.
 	ErrOverflow = errors.New("kv: increment or decrement would overflow")
 	// ErrInvalidTTL means a TTL below zero, or one where none may be.

@@ -9,19 +9,19 @@ import (
 // samples is how many keys eviction compares to drop one.
 const samples = 5
 
-// enoughBuckets is where eviction is content with fewer samples: keys with a TTL
-// may be rare.
+// enoughBuckets is where eviction is content with fewer samples: most buckets may
+// be empty.
 const enoughBuckets = 1024
 
 // allocLocked finds memory for an entry of a key, at the price of others where
 // the policy allows it. 0 if there is none.
 func (s *Store) allocLocked(key []byte, hash uint32, size int) ref {
 	t := &s.table
-	if int64(size)+bucketsAt+2*int64(t.segSize) > t.limit {
-		return 0 // not even alone
+	if !t.holds(size) {
+		return 0
 	}
-	s.protected = key
-	defer func() { s.protected = nil }()
+	s.protected, s.protects = key, true
+	defer func() { s.protected, s.protects = nil, false }()
 	s.makeWayLocked()
 	for cleanings := len(t.segs) + 16; ; {
 		credit := 0
@@ -67,17 +67,17 @@ func (s *Store) evictLocked() bool {
 	worst := int64(math.MinInt64)
 	now := s.now()
 	for seen, n := 0, uint32(0); n <= t.buckets && seen < samples && (seen == 0 || n < enoughBuckets); n++ {
-		if s.hand++; s.hand >= t.buckets {
-			s.hand = 0
+		if !s.turnHand(volatile) || volatile && n > samples {
+			break // each bucket had one, if it was not the one that is protected
 		}
 		for r := m.bucket(s.hand); r != 0; r = m.next(r) {
 			at := m.expiry(r)
+			if volatile && at == 0 || s.isProtected(r) {
+				continue
+			}
 			if at != 0 && at <= now {
 				s.expireLocked(r)
 				return true
-			}
-			if volatile && at == 0 || string(m.key(r)) == string(s.protected) {
-				continue
 			}
 			seen++
 			if score := s.score(r, now); score > worst {
@@ -91,6 +91,25 @@ func (s *Store) evictLocked() bool {
 	s.stats.Evictions++
 	s.dropLocked(best)
 	return true
+}
+
+// turnHand moves the hand to the next bucket, or to the next that has keys with a
+// TTL. False if there is none.
+func (s *Store) turnHand(volatile bool) (ok bool) {
+	if volatile {
+		s.hand, ok = s.table.expiring.after(s.hand)
+		return ok
+	}
+	if s.hand++; s.hand >= s.table.buckets {
+		s.hand = 0
+	}
+	return true
+}
+
+// isProtected reports whether an entry must stay, even if it has just expired: its
+// key is being stored.
+func (s *Store) isProtected(r ref) bool {
+	return s.protects && string(s.table.mem.key(r)) == string(s.protected)
 }
 
 // dropLocked removes an entry and tells those who wait.

@@ -51,9 +51,10 @@ func slotsFor(count int) int {
 	return n
 }
 
-// newFields makes a hash of zero bytes with an index for count fields.
+// newFields makes a hash of room for it, with an index for count fields.
 func newFields(room []byte, count int) fields {
 	f := fields(room)
+	clear(f[:fieldsHeader+4*slotsFor(count)])
 	f.setU32(8, slotsFor(count))
 	f.setU32(4, f.first())
 	return f

@@ -49,6 +49,18 @@ func (s *Store) HGet(key, field []byte) (value []byte, ok bool, err error) {
 	return append([]byte{}, have...), true, nil
 }
 
+// HStrLen returns the length of a field's value in bytes, and whether there is one.
+func (s *Store) HStrLen(key, field []byte) (n int, ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, found, err := s.readHashLocked(key)
+	if !found {
+		return 0, false, err
+	}
+	have, ok := s.fieldsLocked(e).get(field, s.fieldHash(field))
+	return len(have), ok, nil
+}
+
 // HMGet returns copies of many fields' values, nil where there is none. When they
 // have more than limit bytes together the error is ErrReplyTooLong.
 func (s *Store) HMGet(limit int, key []byte, fields ...[]byte) ([][]byte, error) {
@@ -227,10 +239,11 @@ func (s *Store) hsetLocked(key []byte, e ref, found bool, pairs []Pair) (int, er
 		return n, nil
 	}
 	if !found {
-		room := make([]byte, fieldsSize(len(pairs), more))
-		f := newFields(room, len(pairs))
-		n := s.setFields(f, pairs)
-		return n, s.putHashLocked(key, f, 0)
+		n := 0
+		err := s.replaceLocked(key, kindHash, []int{fieldsSize(len(pairs), more)}, 0, func(room, _ []byte) {
+			n = s.setFields(newFields(room, len(pairs)), pairs)
+		})
+		return n, err
 	}
 	before := s.fieldsLocked(e).count()
 	if err := s.rebuildLocked(key, e, pairs); err != nil {
@@ -251,22 +264,28 @@ func (s *Store) setFields(f fields, pairs []Pair) int {
 }
 
 // rebuildLocked puts a hash into new room, without dead records, with pairs, and
-// half as much again for what comes.
+// if it can be half as much again for what comes.
 func (s *Store) rebuildLocked(key []byte, e ref, pairs []Pair) error {
 	old := s.fieldsLocked(e)
 	bytes, count := old.live(), old.count()+len(pairs)
 	for _, p := range pairs {
 		bytes += recordSize(len(p.Key), len(p.Value))
 	}
+	more := 0
 	if len(pairs) > 0 {
-		bytes, count = bytes+bytes/2, count+count/2
+		more = count / 2
 	}
-	size := fieldsSize(count, bytes)
-	if size > MaxValue {
-		return ErrTooLong
+	lengths := []int{fieldsSize(count+more, bytes+bytes/2), fieldsSize(count, bytes)}
+	if more == 0 {
+		lengths = lengths[1:]
 	}
-	f := newFields(make([]byte, size), count)
-	old.copyTo(f, s.fieldHash)
-	s.setFields(f, pairs)
-	return s.putHashLocked(key, f, s.expiryOf(e))
+	return s.replaceLocked(key, kindHash, lengths, s.expiryOf(e), func(room, old []byte) {
+		n := count
+		if len(room) > lengths[len(lengths)-1] {
+			n += more
+		}
+		f := newFields(room, n)
+		fields(old).copyTo(f, s.fieldHash)
+		s.setFields(f, pairs)
+	})
 }

@@ -136,11 +136,7 @@ func (s *Store) doIf(key, value []byte, do func(r ref)) (bool, error) {
 	if !found {
 		return false, nil
 	}
-	if s.kindOf(r) != kindString {
-		return false, ErrWrongType
-	}
-	have, err := s.appendStringLocked(nil, r)
-	if err != nil || string(have) != string(value) {
+	if same, err := s.equalLocked(r, value); !same {
 		return false, err
 	}
 	do(r)

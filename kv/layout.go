@@ -137,6 +137,7 @@ func (m mem) expiry(r ref) int64        { return int64(m.u64(r.at() + entExpiry)
 func (m mem) setNext(r, next ref)       { m.setU32(r.at()+entNext, uint32(next)) }
 func (m mem) setUse(r ref, u uint32)    { m.setU32(r.at()+entUse, u) }
 func (m mem) setKind(r ref, k kind)     { m[r.at()+entKind] = byte(k) }
+func (m mem) setValueLen(r ref, n int)  { m.setU32(r.at()+entValue, uint32(n)) }
 func (m mem) bucket(i uint32) ref       { return ref(m.u32(bucketsAt + 4*int(i))) }
 func (m mem) setBucket(i uint32, r ref) { m.setU32(bucketsAt+4*int(i), uint32(r)) }
 

@@ -39,6 +39,7 @@ type Store struct {
 	hand      uint32 // the bucket where eviction looks next
 	broom     uint32 // the bucket where the sweep goes on
 	sweptAt   int64  // when a lack of room last made it sweep everything
+	protects  bool   // room is being made for protected
 	protected []byte // the key that is being stored, which is not evicted
 }
 
@@ -266,21 +267,63 @@ func (s *Store) fitsInto(r ref, key, value int) bool {
 
 // makeLocked makes an entry that is not linked yet.
 func (s *Store) makeLocked(key []byte, hash uint32, k kind, v packed, expireAt int64) (ref, error) {
-	if len(key) > MaxKey || len(v.data) > MaxValue {
-		return 0, ErrTooLong
+	r, _, err := s.makeRoomLocked(key, hash, k, v.coding, []int{len(v.data)}, expireAt)
+	if err == nil {
+		copy(s.table.mem.value(r), v.data)
 	}
-	r := s.allocLocked(key, hash, entrySize(len(key), len(v.data)))
-	if r == 0 {
-		s.stats.Refused++
-		return 0, ErrFull
+	return r, err
+}
+
+// makeRoomLocked is makeLocked for a value that the caller writes where it will
+// lie. Of the lengths that it may have, in bytes, it gets the first that fits.
+func (s *Store) makeRoomLocked(key []byte, hash uint32, k kind, c coding, lengths []int, expireAt int64) (r ref, length int, err error) {
+	if len(key) > MaxKey || slices.Min(lengths) > MaxValue {
+		return 0, 0, ErrTooLong
 	}
-	s.table.fill(r, key, hash, k, v, s.version, expireAt)
-	s.use(r)
-	return r, nil
+	for _, length = range lengths {
+		if length > MaxValue {
+			continue
+		}
+		if r = s.allocLocked(key, hash, entrySize(len(key), length)); r != 0 {
+			s.table.fill(r, key, hash, k, c, length, s.version, expireAt)
+			s.use(r)
+			return r, length, nil
+		}
+	}
+	s.stats.Refused++
+	return 0, 0, ErrFull
+}
+
+// replaceLocked stores a value that write makes from the one that is there, nil
+// if there is none. It has the first of some lengths that fits.
+func (s *Store) replaceLocked(key []byte, k kind, lengths []int, expireAt int64, write func(value, old []byte)) error {
+	hash := s.table.hashOf(key)
+	s.version++
+	r, _, err := s.makeRoomLocked(key, hash, k, codingPlain, lengths, expireAt)
+	if err != nil {
+		return err
+	}
+	var was []byte
+	old := s.table.lookup(key, hash) // making room may have moved it
+	if old != 0 {
+		was = s.table.mem.value(old)
+	}
+	write(s.table.mem.value(r), was)
+	s.table.link(r, old)
+	s.wakeLocked(key)
+	return nil
 }
 
 // putAllLocked stores all strings or none.
 func (s *Store) putAllLocked(pairs []Pair, values []packed, expireAt int64) error {
+	size := 0
+	for i, p := range pairs {
+		size += entrySize(len(p.Key), len(values[i].data))
+	}
+	if !s.table.holds(size) { // before anything is dropped for it
+		s.stats.Refused++
+		return ErrFull
+	}
 	defer func() { s.table.pending = s.table.pending[:0] }()
 	s.version++
 	for i, p := range pairs {

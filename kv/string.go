@@ -1,9 +1,6 @@
 package kv
 
-import (
-	"bytes"
-	"time"
-)
+import "time"
 
 // Get returns a copy of a string, and whether there is one.
 func (s *Store) Get(key []byte) (value []byte, ok bool, err error) {
@@ -244,58 +241,6 @@ func (s *Store) GetExpire(key []byte, at int64) (value []byte, ok bool, err erro
 	return value, true, nil
 }
 
-// Append adds to the end of a string, which is empty if it is not there, and
-// returns its new length. The TTL stays.
-func (s *Store) Append(key, tail []byte) (int, error) {
-	return s.edit(key, func(old []byte) ([]byte, error) {
-		if len(old)+len(tail) > MaxValue {
-			return nil, ErrTooLong
-		}
-		return append(old, tail...), nil
-	})
-}
-
-// SetRange overwrites a string from an offset on, with zero bytes before it
-// where the string is shorter, and returns its new length. The TTL stays.
-func (s *Store) SetRange(key []byte, offset int, part []byte) (int, error) {
-	if len(part) == 0 {
-		return s.Len(key)
-	}
-	return s.edit(key, func(old []byte) ([]byte, error) {
-		if offset < 0 || offset > MaxValue-len(part) {
-			return nil, ErrTooLong
-		}
-		if n := offset + len(part) - len(old); n > 0 {
-			old = append(old, make([]byte, n)...)
-		}
-		copy(old[offset:], part)
-		return old, nil
-	})
-}
-
-// edit replaces a string by what change makes of a copy of it.
-func (s *Store) edit(key []byte, change func(old []byte) ([]byte, error)) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var old []byte
-	var expireAt int64
-	if e, found := s.findLocked(key); found {
-		if s.kindOf(e) != kindString {
-			return 0, ErrWrongType
-		}
-		var err error
-		if old, err = s.appendStringLocked(nil, e); err != nil {
-			return 0, err
-		}
-		expireAt = s.expiryOf(e)
-	}
-	value, err := change(old)
-	if err != nil {
-		return 0, err
-	}
-	return len(value), s.putLocked(key, s.pack(value), expireAt)
-}
-
 // CAS, compare and set, stores a string if the one that is there equals old; a
 // nil old means that none may be there. It reports whether it stored it.
 func (s *Store) CAS(key, old, value []byte, ttl time.Duration) (bool, error) {
@@ -311,11 +256,7 @@ func (s *Store) CAS(key, old, value []byte, ttl time.Duration) (bool, error) {
 		return false, nil
 	}
 	if found {
-		if s.kindOf(e) != kindString {
-			return false, ErrWrongType
-		}
-		have, err := s.appendStringLocked(nil, e)
-		if err != nil || !bytes.Equal(have, old) {
+		if same, err := s.equalLocked(e, old); !same {
 			return false, err
 		}
 	}

@@ -4,7 +4,7 @@ import "time"
 
 const (
 	sweepEvery = 100 * time.Millisecond
-	// sweepRound is how long it takes to look at every key once.
+	// sweepRound is how long it takes to look at every key with a TTL once.
 	sweepRound = 5 * time.Second
 	// sweepBatch is how many buckets are looked at under the lock at a time.
 	sweepBatch = 256
@@ -21,7 +21,7 @@ func (s *Store) sweep() {
 			return
 		}
 		if first {
-			left = max(sweepBatch, int(s.table.buckets)/int(sweepRound/sweepEvery))
+			left = max(sweepBatch, s.table.volatile/int(sweepRound/sweepEvery))
 		}
 		if dropped := s.sweepBucketsLocked(sweepBatch); dropped < sweepBatch/4 {
 			left -= sweepBatch
@@ -30,16 +30,18 @@ func (s *Store) sweep() {
 	}
 }
 
-// sweepBucketsLocked drops what has expired in the next n buckets.
+// sweepBucketsLocked drops what has expired in the next n of the buckets that have
+// keys with a TTL.
 func (s *Store) sweepBucketsLocked(n int) (dropped int) {
 	m, now := s.table.mem, s.now()
-	for range n {
-		if s.broom++; s.broom >= s.table.buckets {
-			s.broom = 0
+	for range min(n, s.table.volatile) {
+		var any bool
+		if s.broom, any = s.table.expiring.after(s.broom); !any {
+			break
 		}
 		for r := m.bucket(s.broom); r != 0; {
 			next := m.next(r)
-			if at := m.expiry(r); at != 0 && at <= now {
+			if at := m.expiry(r); at != 0 && at <= now && !s.isProtected(r) {
 				s.expireLocked(r)
 				dropped++
 			}
@@ -63,7 +65,7 @@ func (s *Store) sweepAllLocked() bool {
 		return false
 	}
 	s.sweptAt = now
-	return s.sweepBucketsLocked(int(s.table.buckets)) > 0
+	return s.sweepBucketsLocked(s.table.volatile) > 0
 }
 
 // tidy gives memory back to the system while much of it is dead.

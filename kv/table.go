@@ -12,10 +12,11 @@ type table struct {
 	arena
 	k0, k1   uint64
 	buckets  uint32
-	mask     uint32 // the smallest power of two that is not below buckets, less one
-	count    int    // entries
-	volatile int    // of those, with a time at which they expire
-	pending  []ref  // entries that will be linked; cleaning may move them
+	mask     uint32    // the smallest power of two that is not below buckets, less one
+	count    int       // entries
+	volatile int       // of those, with a time at which they expire
+	expiring bucketSet // the buckets that have any of those
+	pending  []ref     // entries that will be linked; cleaning may move them
 }
 
 func newTable(m mem, limit int64, touch bool) (table, error) {
@@ -43,6 +44,7 @@ func (t *table) setBuckets(n uint32) {
 		t.mask = t.mask<<1 | 1
 	}
 	t.buckets = n
+	t.committed += int64(t.expiring.grow(n))
 	atomic.StoreUint32(t.mem.word(offBuckets), n)
 }
 
@@ -81,9 +83,10 @@ func (t *table) link(r, old ref) {
 	t.count++
 	if m.expiry(r) != 0 {
 		t.volatile++
+		t.expiring.add(i)
 	}
 	if old != 0 {
-		t.forget(old)
+		t.forget(old, i)
 	}
 	if t.count > int(t.buckets) {
 		t.split()
@@ -93,19 +96,32 @@ func (t *table) link(r, old ref) {
 // unlink removes an entry.
 func (t *table) unlink(r ref) {
 	hash := t.mem.hash(r)
+	i := t.bucketOf(hash)
 	t.mem.open(hash)
-	t.cut(t.bucketOf(hash), r)
+	t.cut(i, r)
 	t.mem.shut(hash)
-	t.forget(r)
+	t.forget(r, i)
 }
 
-// forget frees an entry that no bucket leads to.
-func (t *table) forget(r ref) {
+// forget frees an entry to which its bucket does not lead any more.
+func (t *table) forget(r ref, bucket uint32) {
 	t.count--
 	if t.mem.expiry(r) != 0 {
 		t.volatile--
+		t.noteExpiring(bucket)
 	}
 	t.release(r)
+}
+
+// noteExpiring notes whether a bucket has entries that expire.
+func (t *table) noteExpiring(bucket uint32) {
+	for r := t.mem.bucket(bucket); r != 0; r = t.mem.next(r) {
+		if t.mem.expiry(r) != 0 {
+			t.expiring.add(bucket)
+			return
+		}
+	}
+	t.expiring.remove(bucket)
 }
 
 // cut takes an entry out of the chain of its bucket.
@@ -158,6 +174,8 @@ func (t *table) split() {
 	t.setBuckets(added + 1)
 	m.shut(from)
 	t.committed += 4
+	t.noteExpiring(from)
+	t.noteExpiring(added)
 }
 
 // removeAll removes every entry.
@@ -170,6 +188,7 @@ func (t *table) removeAll() {
 	}
 	t.giveBack(t.segAt, len(t.mem)-t.segAt)
 	t.arena.reset()
+	t.expiring = bucketSet{}
 	t.setBuckets(stripeCount)
 	t.count, t.volatile = 0, 0
 	for i := range uint32(stripeCount) {
@@ -213,25 +232,24 @@ func (t *table) move(r ref, size int) {
 	m.shut(hash)
 }
 
-// fill writes an entry that is not linked.
-func (t *table) fill(r ref, key []byte, hash uint32, k kind, v packed, version uint64, expireAt int64) {
+// fill writes an entry that is not linked, but for its value, for which it has room.
+func (t *table) fill(r ref, key []byte, hash uint32, k kind, c coding, value int, version uint64, expireAt int64) {
 	m, at := t.mem, r.at()
 	m.setU32(at+entNext, 0)
 	m.setU32(at+entHash, hash)
-	m.setU32(at+entValue, uint32(len(v.data)))
+	m.setValueLen(r, value)
 	m.setU16(at+entKey, uint16(len(key)))
-	m[at+entKind], m[at+entCoding] = byte(k), byte(v.coding)
+	m[at+entKind], m[at+entCoding] = byte(k), byte(c)
 	m.setU64(at+entVersion, version)
 	m.setU64(at+entExpiry, uint64(expireAt))
 	copy(m[at+entryHeader:], key)
-	copy(m[at+entryHeader+len(key):], v.data)
 }
 
 // overwrite gives an entry that has the room another value.
 func (t *table) overwrite(r ref, k kind, v packed, version uint64, expireAt int64) {
 	m, at := t.mem, r.at()
 	m.open(m.hash(r))
-	m.setU32(at+entValue, uint32(len(v.data)))
+	m.setValueLen(r, len(v.data))
 	m[at+entKind], m[at+entCoding] = byte(k), byte(v.coding)
 	m.setU64(at+entVersion, version)
 	t.writeExpiry(r, expireAt)
@@ -246,11 +264,14 @@ func (t *table) setExpiry(r ref, at int64) {
 }
 
 func (t *table) writeExpiry(r ref, at int64) {
-	if t.mem.expiry(r) != 0 {
-		t.volatile--
-	}
-	if at != 0 {
-		t.volatile++
-	}
+	had := t.mem.expiry(r)
 	t.mem.setU64(r.at()+entExpiry, uint64(at))
+	switch bucket := t.bucketOf(t.mem.hash(r)); {
+	case had == 0 && at != 0:
+		t.volatile++
+		t.expiring.add(bucket)
+	case had != 0 && at == 0:
+		t.volatile--
+		t.noteExpiring(bucket)
+	}
 }

@@ -27,6 +27,7 @@ func wantSound(t *testing.T, s *Store) {
 	live := make([]int, len(tab.segs))
 	count, volatile, large := 0, 0, 0
 	for i := range tab.buckets {
+		before := volatile
 		for r := m.bucket(i); r != 0; r = m.next(r) {
 			count++
 			if got := tab.bucketOf(m.hash(r)); got != i {
@@ -44,11 +45,17 @@ func wantSound(t *testing.T, s *Store) {
 				live[(r.at()-tab.segAt)/tab.segSize] += m.size(r)
 			}
 		}
+		if next, ok := tab.expiring.next(i); (ok && next == i) != (volatile > before) {
+			t.Fatalf("bucket %d has %d keys with a TTL, noted %v", i, volatile-before, ok && next == i)
+		}
 	}
 	if count != tab.count || volatile != tab.volatile {
 		t.Fatalf("%d keys, %d with a TTL, counted as %d and %d", count, volatile, tab.count, tab.volatile)
 	}
 	committed := int64(bucketsAt) + 4*int64(tab.buckets-stripeCount) + int64(large)
+	for _, words := range tab.expiring.levels {
+		committed += 8 * int64(len(words))
+	}
 	dead := int64(0)
 	for i, seg := range tab.segs {
 		if seg.live != live[i] {
