@@ -39,7 +39,8 @@
 //	streaming_test, runtime_abort_test         flush, clients that leave or stop reading
 //	scripts_test, php_behaviour_test           order of a request's end, fibers, buffers
 //	uploads_test, runtime_bodies_test          bodies, files, limits, slow senders
-//	runtime_env_test, php_runtime_env_test     environment, ini, preload, OPcache
+//	runtime_env_test, php_runtime_env_test     environment, ini, preload
+//	opcache_test                               the cache of scripts, emptied under load
 //	sessions_test, kv_php_test                 what outlives a request
 //	limits_test, runtime_stuck_test            time, soft stop, locks, backtraces
 //	php_memory_test                            memory_limit

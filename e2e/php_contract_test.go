@@ -50,27 +50,3 @@ func TestReloadServesWhoWaits(t *testing.T) {
 	}
 	a.waitMetric(`ephpm_php_backlog{class="page"}`, 0)
 }
-
-// The cache is one: whoever clears it does so for every worker.
-func TestOPcacheResetTakesEffectInEveryWorker(t *testing.T) {
-	t.Parallel()
-	a := startApp(t, appOptions{
-		TOML: "[php]\nworkers = 8\nmin_workers = 8\nopcache_revalidate = \"never\"\nini_overrides = [[\"opcache.file_update_protection\", \"0\"]]\n",
-		Files: map[string]string{
-			"index.php": `<?php usleep(1000); require 'part.php';`,
-			"part.php":  `<?php echo "old";`,
-			"reset.php": `<?php var_export(opcache_reset());`,
-		},
-	})
-	hundred(t, func(int) error { return wantBody(a.request("GET", "/", ""), "old") })
-	writeFiles(t, a.options.Root, map[string]string{"part.php": `<?php echo "new";`})
-	hundred(t, func(int) error { return wantBody(a.request("GET", "/", ""), "old") })
-	if err := wantBody(a.request("GET", "/reset.php", ""), "true"); err != nil {
-		t.Fatal(err)
-	}
-	// It is emptied when no worker uses it.
-	if err := eventually(func() error { return wantBody(a.request("GET", "/", ""), "new") }); err != nil {
-		t.Fatal(err)
-	}
-	hundred(t, func(int) error { return wantBody(a.request("GET", "/", ""), "new") })
-}

@@ -15,6 +15,7 @@
 #include <php_output.h>
 #include <php_variables.h>
 #include <zend_exceptions.h>
+#include <zend_ini.h>
 #include <zend_signal.h>
 #include <zend_smart_str.h>
 
@@ -54,5 +55,27 @@
 #else
 #define EPHPM_COMPAT_TEMPORARY_LETTERS 6
 #endif
+
+/* The start of OPcache's state in a process (zend_accel_globals), which no header
+ * has. It has been this in all versions since 8.1. */
+struct ephpm_compat_opcache {
+	bool counted; /* has the lock of those that use the cache */
+	bool enabled;
+	bool locked;
+	bool accelerator_enabled; /* the cache is there for this request */
+};
+
+/* Returns where it is, or NULL without OPcache. The entry of opcache.enable knows
+ * where its value is. */
+static inline const struct ephpm_compat_opcache *ephpm_compat_opcache(void)
+{
+	const zend_ini_entry *e =
+		zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("opcache.enable"));
+
+	if (!e || !e->mh_arg2 || (size_t)e->mh_arg1 != offsetof(struct ephpm_compat_opcache, enabled)) {
+		return NULL;
+	}
+	return (const struct ephpm_compat_opcache *)e->mh_arg2;
+}
 
 #endif

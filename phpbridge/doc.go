@@ -43,6 +43,7 @@
 // forked, and whatever the dead one was about to wake is woken. A job over its
 // time (limit.go) is killed by its state first, so that exactly that request is
 // hit. A worker that writes nonsense is killed. A zygote that ends is replaced.
+// OPcache is emptied when no worker looks into it (opcache_empty.c).
 //
 // wire.h is the one list of layouts and numbers that both languages compile.
 package phpbridge

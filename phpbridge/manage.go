@@ -86,7 +86,27 @@ func (p *Pool) handle(m message) {
 		p.traced(m)
 	case C.EPHPM_MSG_OPCACHED:
 		p.opcached(m)
+	case C.EPHPM_MSG_EMPTIED:
+		p.log.Debug("OPcache was emptied")
+	case C.EPHPM_MSG_STUCK:
+		p.mu.Lock()
+		current := m.from == p.zygote
+		p.mu.Unlock()
+		if current { // or its workers end as soon as they can
+			p.reloadStuck()
+		}
 	}
+}
+
+// reloadStuck gives scripts a cache again, for which those that use the old one
+// need not end. manage goes on meanwhile.
+func (p *Pool) reloadStuck() {
+	p.log.Warn("scripts keep OPcache from being emptied, starting PHP anew")
+	p.listeners.Go(func() { // ends when life does
+		if err := p.Reload(p.life); err != nil && p.life.Err() == nil {
+			p.log.Error("PHP does not start anew", "error", err)
+		}
+	})
 }
 
 func (p *Pool) forked(m message) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "limit.h"
+#include "opcache_empty.h"
 #include "record.h"
 #include "tenant.h"
 #include "variable.h"
@@ -88,10 +89,12 @@ void ephpm_script_run(void)
 	enter_directory(vars.script);
 	ephpm_tenant_begin();
 	ephpm_limit_begin();
+	ephpm_opcache_enter(ephpm_worker.slot);
 	zend_first_try
 	{
 		ephpm_tenant_settings(); /* PHP reads the body within its startup */
 		if (php_request_startup() == SUCCESS) {
+			ephpm_opcache_begun();
 			/* For HEAD, too, PHP shall print the page: the front leaves it out
 			 * and says how long it is. */
 			SG(request_info).headers_only = 0;
@@ -109,6 +112,7 @@ void ephpm_script_run(void)
 	if (ephpm_worker.forked) {
 		_exit(EG(exit_status));
 	}
+	ephpm_opcache_leave();
 	ephpm_tenant_end();
 #ifdef ZEND_SIGNALS
 	/* Handlers are in place from the first request on: leave them there. */

@@ -270,6 +270,8 @@ enum {
 	EPHPM_MSG_DIED = 7,
 	EPHPM_MSG_TRACED = 9,    /* text: the backtrace, a line a frame */
 	EPHPM_MSG_OPCACHED = 11, /* generation as asked; struct ephpm_opcache, or nothing without one */
+	EPHPM_MSG_EMPTIED = 12,  /* OPcache was emptied */
+	EPHPM_MSG_STUCK = 13,    /* OPcache is to be emptied, but scripts use it on and on */
 };
 
 /* What OPcache's memory holds: bytes, counts, and totals since it was made or

@@ -18,6 +18,7 @@
 #include "cli.h"
 #include "leftover.h"
 #include "opcache.h"
+#include "opcache_empty.h"
 #include "sapi.h"
 #include "trace.h"
 #include "worker.h"
@@ -158,6 +159,7 @@ static void do_fork(const struct ephpm_message *m, int errors)
 	if (m->slot >= EPHPM_SLOTS) {
 		fail("fork into a slot that does not exist");
 	}
+	ephpm_opcache_forget(m->slot);
 	pid_t parent = getpid();
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -227,6 +229,7 @@ static void reap(void)
 		for (uint32_t i = 0; i < EPHPM_SLOTS; i++) {
 			if (zygote.children[i].pid == pid) {
 				zygote.children[i].pid = 0;
+				ephpm_opcache_forget(i);
 				send_message(EPHPM_MSG_DIED, i, zygote.children[i].generation, status, NULL, 0);
 				break;
 			}
@@ -234,18 +237,36 @@ static void reap(void)
 	}
 }
 
+static void empty_opcache(void)
+{
+	switch (ephpm_opcache_empty()) {
+	case EPHPM_OPCACHE_EMPTIED:
+		send_message(EPHPM_MSG_EMPTIED, 0, 0, 0, NULL, 0);
+		break;
+	case EPHPM_OPCACHE_STUCK:
+		send_message(EPHPM_MSG_STUCK, 0, 0, 0, NULL, 0);
+		break;
+	case EPHPM_OPCACHE_USED:
+		break;
+	}
+}
+
 static void serve(void)
 {
-	struct pollfd fds[] = {{EPHPM_FD_CONTROL, POLLIN, 0}, {zygote.signals, POLLIN, 0}};
+	struct pollfd fds[] = {{EPHPM_FD_CONTROL, POLLIN, 0}, {zygote.signals, POLLIN, 0},
+		{ephpm_opcache_bell(), POLLIN, 0}};
 	struct ephpm_message *m;
 	int fd;
 
 	for (;;) {
-		if (poll(fds, 2, -1) < 0) {
+		if (poll(fds, 3, ephpm_opcache_delay()) < 0) {
 			continue;
 		}
 		if (fds[1].revents) {
 			reap();
+		}
+		if (fds[2].revents || ephpm_opcache_delay() == 0) {
+			empty_opcache();
 		}
 		if (!fds[0].revents) {
 			continue;
@@ -326,6 +347,7 @@ static void zygote_main(int argc, char **argv)
 	}
 	hide_descriptors();
 	start_php();
+	ephpm_opcache_start();
 	watch_children();
 	send_ready();
 	serve();
