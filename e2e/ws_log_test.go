@@ -56,6 +56,7 @@ func TestSocketMetricsAreThereFromTheStart(t *testing.T) {
 		`ephpm_ws_handshake_rejected_total{reason="capacity"}`, `ephpm_ws_handshake_rejected_total{reason="origin"}`,
 		`ephpm_ws_handshake_rejected_total{reason="entrypoint"}`, `ephpm_ws_handshake_rejected_total{reason="shutdown"}`,
 		`ephpm_ws_handshake_rejected_total{reason="site"}`, `ephpm_ws_handshake_rejected_total{reason="rate"}`,
+		`ephpm_ws_handshake_rejected_total{reason="request"}`,
 		"ephpm_ws_connect_rejected_total",
 		`ephpm_ws_events_total{event="connect"}`, `ephpm_ws_events_total{event="message"}`, `ephpm_ws_events_total{event="disconnect"}`,
 		`ephpm_ws_event_failures_total{event="disconnect",reason="busy"}`, `ephpm_ws_event_duration_seconds_count{event="message"}`,

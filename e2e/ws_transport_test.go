@@ -61,16 +61,27 @@ func (e *everyHTTP) dial(t *testing.T, over string, header ...string) *frames {
 		w := a.connectTLS(e.ca)
 		w.send(upgradeText("/", header...))
 		return w.accepted()
-	case "HTTP/2":
-		return e.dialHTTP2(t, header)
 	}
-	return e.dialHTTP3(t, header)
+	resp, conn := e.extendedConnect(t, over, "/", header)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("extended CONNECT over %s: %s", over, resp.Status)
+	}
+	return &frames{wire: &wire{t: t, Conn: conn, in: bufio.NewReader(conn)}, resp: resp}
+}
+
+// extendedConnect asks for a socket over HTTP/2 or HTTP/3.
+func (e *everyHTTP) extendedConnect(t *testing.T, over, path string, header []string) (*http.Response, *streamConn) {
+	t.Helper()
+	if over == "HTTP/2" {
+		return e.connectHTTP2(t, path, header)
+	}
+	return e.connectHTTP3(t, path, header)
 }
 
 // connectRequest is an extended CONNECT (RFC 8441 §4).
-func (e *everyHTTP) connectRequest(t *testing.T, header []string, body io.Reader) *http.Request {
+func (e *everyHTTP) connectRequest(t *testing.T, path string, header []string, body io.Reader) *http.Request {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodConnect, "https://"+e.tls+"/", body)
+	req, err := http.NewRequest(http.MethodConnect, "https://"+e.tls+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,18 +93,18 @@ func (e *everyHTTP) connectRequest(t *testing.T, header []string, body io.Reader
 	return req
 }
 
-func (e *everyHTTP) dialHTTP2(t *testing.T, header []string) *frames {
+func (e *everyHTTP) connectHTTP2(t *testing.T, path string, header []string) (*http.Response, *streamConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(e.opened, 3*patience)
 	t.Cleanup(cancel)
 	body, w := io.Pipe()
-	req := e.connectRequest(t, header, body)
+	req := e.connectRequest(t, path, header, body)
 	req.Header[":protocol"] = []string{"websocket"} // as the Transport has it
 	resp, err := e.two.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e.streamFrames(t, resp, &streamConn{r: resp.Body, w: w, end: cancel})
+	return resp, &streamConn{r: resp.Body, w: w, end: cancel}
 }
 
 // openStream opens a stream of HTTP/3, on a new connection when the server has closed
@@ -119,13 +130,13 @@ func (e *everyHTTP) openStream(t *testing.T) *http3.RequestStream {
 	return nil
 }
 
-func (e *everyHTTP) dialHTTP3(t *testing.T, header []string) *frames {
+func (e *everyHTTP) connectHTTP3(t *testing.T, path string, header []string) (*http.Response, *streamConn) {
 	t.Helper()
 	s := e.openStream(t)
 	if err := s.SetDeadline(time.Now().Add(3 * patience)); err != nil {
 		t.Fatal(err)
 	}
-	req := e.connectRequest(t, header, nil)
+	req := e.connectRequest(t, path, header, nil)
 	req.Proto = "websocket"
 	if err := s.SendRequestHeader(req); err != nil {
 		t.Fatal(err)
@@ -139,15 +150,7 @@ func (e *everyHTTP) dialHTTP3(t *testing.T, header []string) *frames {
 		s.CancelRead(quic.StreamErrorCode(http3.ErrCodeRequestCanceled))
 	}
 	t.Cleanup(end)
-	return e.streamFrames(t, resp, &streamConn{r: s, w: s, end: end})
-}
-
-func (e *everyHTTP) streamFrames(t *testing.T, resp *http.Response, conn *streamConn) *frames {
-	t.Helper()
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("extended CONNECT over %s: %s", resp.Proto, resp.Status)
-	}
-	return &frames{wire: &wire{t: t, Conn: conn, in: bufio.NewReader(conn)}, resp: resp}
+	return resp, &streamConn{r: s, w: s, end: end}
 }
 
 // A streamConn is a stream of HTTP/2 or HTTP/3.

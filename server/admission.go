@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"io"
 	"net/http"
+	"strings"
 
 	"ephpm/registry"
 	"ephpm/websocket"
@@ -162,4 +164,20 @@ func (s *sockets) logRefusal(r *http.Request, t transport, status int, reason st
 		what = "event stream refused"
 	}
 	s.log.Info(what, attrs...)
+}
+
+// refusedUpgrade counts and logs an upgrade that was refused as any other request
+// would be, before it came to the sockets of a site.
+func (s *Server) refusedUpgrade(w *response, r *http.Request) {
+	reason := refusedRequest
+	switch w.status {
+	case http.StatusTooManyRequests:
+		reason = refusedRate
+	case http.StatusServiceUnavailable:
+		reason = refusedCapacity
+	}
+	s.upgrades.handshake.WithLabelValues(reason).Inc()
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	s.log.Info("upgrade refused", "site", cmp.Or(w.trail.site, noSite), "addr", peerOf(r).addr, "status", w.status,
+		"reason", http.StatusText(w.status), "host", r.Host, "path", path)
 }

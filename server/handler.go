@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"ephpm/websocket"
 )
 
 // ServeHTTP answers one request. The checks come in this order: limits of the
@@ -54,6 +56,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	if w.status != http.StatusSwitchingProtocols {
 		w.finish()
+	}
+	if s.upgrades != nil && w.status >= 300 && (by == handlerError || by == handlerStatic) && websocket.IsUpgrade(r) {
+		s.refusedUpgrade(w, r)
 	}
 	s.metrics.answered(w, r.Method, by, start)
 	if s.access != nil {

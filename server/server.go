@@ -46,6 +46,7 @@ type Server struct {
 	hears       bool            // conns tell of requests that net/http does not pass on
 	rates       *buckets        // of clients; nil when they have none
 	loop        *websocket.Loop // serves the sockets
+	upgrades    *socketMetrics  // of all sites; nil when WebSockets are off
 	stopping    atomic.Bool
 }
 
@@ -205,6 +206,9 @@ func (s *Server) openSites() error {
 		r = s.metrics.registry
 	}
 	sockets := newSharedSockets(s.config.Server.WebSocket, s.loop, r)
+	if s.config.Server.WebSocket.Enabled {
+		s.upgrades = sockets.metrics
+	}
 	var err error
 	with := &shared{newFileMemory(maxKept), newEncoders(s.config.Server.Response.CompressionLevel), newPasswords()}
 	opener := func(name string, c Config, sc SiteConfig) (*site, error) {

@@ -19,6 +19,7 @@ const (
 	refusedSite       = "site" // the host name is none's
 	refusedShutdown   = "shutdown"
 	refusedRate       = "rate"
+	refusedRequest    = "request" // as any request would be: its path, its host name, a rule
 )
 
 // Events, as WS_EVENT and as the label "event".
@@ -85,7 +86,7 @@ func newSocketMetrics(r prometheus.Registerer) *socketMetrics {
 		full:      vector("connections_rejected_total", "WebSockets refused at a limit.", "reason", fullServer, fullSite, fullIP),
 		connectNo: counter("connect_rejected_total", "WebSockets that the connect event did not accept."),
 		handshake: vector("handshake_rejected_total", "WebSockets refused before PHP saw them.", "reason",
-			refusedHandshake, refusedTransport, refusedCapacity, refusedOrigin, refusedEntrypoint, refusedSite, refusedShutdown, refusedRate),
+			refusedHandshake, refusedTransport, refusedCapacity, refusedOrigin, refusedEntrypoint, refusedSite, refusedShutdown, refusedRate, refusedRequest),
 		events:          vector("events_total", "Events given to PHP.", "event", events...),
 		eventTimeouts:   counter("event_timeouts_total", "Message events killed over the time limit."),
 		queued:          counter("frames_queued_total", "Data frames accepted into queues."),
