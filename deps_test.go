@@ -68,8 +68,11 @@ var rows = map[string]row{
 	},
 	// What a socket would be, over plain requests: nothing of RFC 6455, so not in
 	// websocket, and nothing of HTTP, which is server's.
-	"eventstream": {},
-	"registry":    {},
+	"eventstream": {
+		ours: []string{"descriptor", "wheel"},
+		std:  []string{"net"}, // the connections that it parks
+	},
+	"registry": {},
 	"phpbridge": {
 		modules: []string{"golang.org/x/sys"},    // memfd, futex, eventfd, pidfd
 		std:     []string{"C", "os/exec", "net"}, // net also for the control socket

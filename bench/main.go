@@ -93,7 +93,7 @@ func parseOptions() (options, error) {
 	flag.DurationVar(&o.duration, "duration", 5*time.Second, "length of one measurement")
 	conns := flag.String("conns", "1,64", "connections of wrk")
 	scripts := flag.String("scripts", "hello,page30k,post16k", "scripts to measure")
-	flag.StringVar(&o.parts, "parts", "", "of -sockets, only these: memory,opening,broadcast,echo,deaf,share")
+	flag.StringVar(&o.parts, "parts", "", "of -sockets, only these: memory,streams,opening,broadcast,echo,deaf,share")
 	flag.IntVar(&o.crowd, "crowd", 15_000, "most sockets of -sockets")
 	for _, m := range modes {
 		flag.BoolFunc(m.name, m.usage, o.chooseMode(m))

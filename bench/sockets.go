@@ -46,7 +46,7 @@ func measureSockets(ctx context.Context, dir string, o options) error {
 		name    string
 		measure func(context.Context, *socketReport) error
 	}{
-		{"memory", measureMemory}, {"opening", measureOpening}, {"broadcast", measureFanOut},
+		{"memory", measureMemory}, {"streams", measureStreams}, {"opening", measureOpening}, {"broadcast", measureFanOut},
 		{"echo", measureEcho}, {"deaf", measureDeaf}, {"share", measureShare},
 	} {
 		if o.parts != "" && !slices.Contains(strings.Split(o.parts, ","), part.name) {
@@ -90,6 +90,7 @@ max_connections = 19000
 
 [server.websocket]
 max_connections = 0
+sse = true
 ping_interval_secs = 0
 
 [php]

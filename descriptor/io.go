@@ -54,3 +54,12 @@ func Write(fd int, b []byte) (int, error) {
 		}
 	}
 }
+
+// Close frees a descriptor. Only who serves it may call it.
+func Close(fd int) { _ = unix.Close(fd) } // what was written is on its way in any case
+
+// Reset has Close break the connection: the kernel drops what the client did not
+// take.
+func Reset(fd int) {
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // or it keeps it for a while
+}

@@ -2,8 +2,10 @@ package descriptor
 
 import (
 	"crypto/tls"
+	"math"
 	"net"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,4 +75,14 @@ func Duplicate(conn net.Conn) (fd int, ok bool) {
 // limitUnsent is an optimization, so errors do not matter.
 func limitUnsent(fd int) {
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentLimit)
+}
+
+// LimitUnacknowledged has a connection break when what it was sent is not acknowledged
+// for so long (RFC 5482, TCP_USER_TIMEOUT), or cannot be sent because the client takes
+// nothing. Zero leaves it at what TCP does, which is to try for a quarter of an hour.
+func LimitUnacknowledged(fd int, d time.Duration) {
+	if d > 0 {
+		ms := min(max(1, d.Milliseconds()), math.MaxInt32)
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(ms)) // all kernels of ours have it
+	}
 }

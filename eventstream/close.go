@@ -35,6 +35,7 @@ type ending struct {
 	Ending
 	silent bool // the client is not told
 	drops  bool // messages that wait are not handled
+	urgent bool // the client is not waited for any longer than once
 }
 
 // retryCodes are those after which a client should come back: the server went away,
@@ -76,7 +77,7 @@ func (c *Conn) Close(code int, reason, cause string) {
 func (c *Conn) Leave(code int, reason, cause string) {
 	c.mu.Lock()
 	c.endLocked(&ending{Ending: Ending{Code: code, Reason: reason, Cause: cause}})
-	if c.polled && c.polls.current == nil {
+	if c.polls != nil && c.polls.current == nil {
 		c.leaveLocked()
 	}
 	c.mu.Unlock()
@@ -88,7 +89,7 @@ func (c *Conn) Leave(code int, reason, cause string) {
 func (c *Conn) Kill(code int, reason, cause string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.endLocked(&ending{Ending: Ending{code, reason, cause}, drops: true}) {
+	if !c.endLocked(&ending{Ending: Ending{code, reason, cause}, drops: true, urgent: true}) {
 		return false
 	}
 	c.queue, c.queued = nil, 0
@@ -115,7 +116,7 @@ func (c *Conn) Cut(cause string) {
 	c.end.silent = true
 	c.queue, c.queued = nil, 0
 	c.signalLocked()
-	if c.polled {
+	if c.polls != nil {
 		c.leaveLocked()
 	}
 	c.mu.Unlock()
@@ -126,11 +127,26 @@ func (c *Conn) Cut(cause string) {
 // moment: it is not waited for.
 func (c *Conn) CutIdle() {
 	c.mu.Lock()
-	if c.polled && c.end != nil && c.polls.current == nil {
+	if c.polls != nil && c.end != nil && c.polls.current == nil {
 		c.leaveLocked()
 	}
 	c.mu.Unlock()
 	c.report()
+}
+
+// hangUp ends a parked connection without a word; its poller drops it.
+func (c *Conn) hangUp(cause string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endLocked(&ending{Ending: Ending{codeAbnormal, "", cause}})
+	c.end.silent = true
+}
+
+// silent reports whether the client is told nothing any more.
+func (c *Conn) silent() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.end != nil && c.end.silent
 }
 
 // lost ends a connection whose client is not there any more.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"ephpm/wheel"
 )
 
 // Errors of Poll and Handle.
@@ -29,38 +31,45 @@ type Handler interface {
 
 // A Conn is one connection. TrySend, SendWait, Handle, Close, Kill, Cut, CutIdle and
 // Abandon may be called from any goroutine at any time; Open once, and then either
-// Serve once or Poll any number of times.
+// Park or Serve once, or Poll any number of times.
 type Conn struct {
+	loop *Loop
 	o    *Options
-	wake chan struct{} // there is something to write; holds one
 
 	// Set by Open.
 	handler Handler
-	opened  time.Time
-	polled  bool // not served
+	opened  int64 // since the loop began, as all times here
+
+	timed wheel.Place[*Conn]
 
 	mu     sync.Mutex // guards the following
-	open   bool
 	queue  []entry
 	queued int64 // bytes of their payloads
 	room   chan struct{}
 	order  order
 	passed counts
 
+	parked *parked       // nil unless a poller serves it
+	polls  *polls        // nil unless it is polled
+	wake   chan struct{} // holds one: there is something to write; nil while nobody waits for it
+
+	nextPing int64
+	expiry   int64 // when it has taken nothing, or not polled, for too long; 0: never
+	pingDue  bool
+
 	end      *ending
+	open     bool
 	gone     bool // the client is told nothing any more
 	reported bool
 
 	handling bool            // a message is handled
 	waiting  []chan struct{} // messages that wait for their turn, which is closed then
-
-	polls polls
 }
 
 // An entry is what waits for the client.
 type entry struct {
-	frame *Frame // nil when there is only an ID
-	id    uint64 // 0: none
+	frame *Frame   // nil when there is only a position
+	at    Position // of a client that has it
 }
 
 func (e entry) size() int64 {
@@ -72,23 +81,27 @@ func (e entry) size() int64 {
 
 // New returns a Conn whose client has not been answered yet. Frames may be queued,
 // and Close or Kill takes effect when it is. o may be shared and does not change.
-func New(o *Options) *Conn {
-	return &Conn{o: o, wake: make(chan struct{}, 1)}
-}
+func (l *Loop) New(o *Options) *Conn { return &Conn{loop: l, o: o} }
 
-// Open begins the connection: Serve follows, or polls. The client has all up to the
-// sequence number seq once it has what is queued so far, and is told so then; 0 tells
-// it nothing.
-func (c *Conn) Open(h Handler, polled bool, seq uint64) {
+// Open begins the connection: Park or Serve follows, or polls. Every broadcast up to
+// settled that is for the client was tried on it, so once it has what is queued so
+// far it has come as far as that, and is told so then; 0 tells it nothing.
+func (c *Conn) Open(h Handler, polled bool, settled uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.handler, c.opened, c.polled, c.open = h, time.Now(), polled, true
-	if c.order.highest = seq; seq != 0 {
-		c.queue = append(c.queue, entry{id: seq})
+	now := c.loop.now()
+	c.handler, c.opened, c.open = h, now, true
+	if settled != 0 {
+		c.order.settle(settled)
+		c.queue = append(c.queue, entry{at: c.order.position()})
 	}
 	if polled {
-		c.polls.begin(c)
+		c.polls, c.wake = new(polls), make(chan struct{}, 1)
+		c.expiry = now + int64(c.o.PollIdle)
+	} else if c.o.PingInterval > 0 {
+		c.nextPing = now + int64(c.o.PingInterval)
 	}
+	c.watchLocked()
 	if c.end != nil {
 		h.Closing()
 	}
@@ -96,6 +109,12 @@ func (c *Conn) Open(h Handler, polled bool, seq uint64) {
 
 // signalLocked has the queue looked at.
 func (c *Conn) signalLocked() {
+	if c.parked != nil {
+		if !c.gone {
+			c.parked.poller.claim(c)
+		}
+		return
+	}
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -114,7 +133,7 @@ func (c *Conn) makeRoomLocked() {
 func (c *Conn) leaveLocked() {
 	c.gone = true
 	c.queue, c.queued = nil, 0
-	c.polls.endLocked()
+	c.loop.wheel.Remove(c)
 	c.makeRoomLocked()
 	c.signalLocked()
 }
@@ -128,7 +147,7 @@ func (c *Conn) report() {
 	}
 	c.reported = true
 	closed := Closed{
-		Ending: c.end.Ending, Duration: time.Since(c.opened),
+		Ending: c.end.Ending, Duration: time.Duration(c.loop.now() - c.opened),
 		FramesIn: c.passed.framesIn, FramesOut: c.passed.framesOut,
 		BytesIn: c.passed.bytesIn, BytesOut: c.passed.bytesOut,
 	}

@@ -6,18 +6,24 @@
 // A Conn is opened in two steps, like a WebSocket, because an application decides in
 // between whether the client may connect:
 //
-//	c := eventstream.New(&options) // frames may be queued from here on
-//	c.Open(handler, polled, seq)   // handler is told of the end
-//	c.Serve(ctx, w, hello)         // until the end; or, without it:
+//	c := loop.New(&options)             // frames may be queued from here on
+//	c.Open(handler, polled, settled)    // handler is told of the end
+//	err := c.Park(conn, chunked, hello) // sends until the end; or:
+//	c.Serve(ctx, w, hello)              // the same; or, any number of times:
 //	answer, err := c.Poll(ctx, cursor, wait)
 //
-// While Serve runs, its goroutine is the only one that writes. Between two polls
-// nothing runs but one timer: a client that does not come back in time has gone.
+// A Loop serves all connections of a server. One of HTTP/1.1 is parked: its descriptor
+// is in an epoll set, and one goroutine for many writes what they are sent, without
+// waiting, and notices when they break, so an idle one has no goroutine, no buffer and
+// no timer. A stream of HTTP/2 or HTTP/3 has no descriptor: Serve's goroutine, which
+// the server has for it anyway, is the only one that writes. Between two polls nothing
+// runs. One timing wheel has the comments that keep proxies awake, and the limits, of
+// all.
 //
 // What a client sends is handled one message at a time, in order, on the goroutines
 // of the requests that bring it (Handle).
 //
-// A frame can have a sequence number, which the client is told as the event's ID. One
-// that has lost its connection says the last it has seen, as Last-Event-ID, and can
-// be sent what it missed: see Mark.
+// A frame can have a place among all that is broadcast (Stamp). The client is told, as
+// the event's ID, what it has of that. One that has lost its connection says the last
+// ID it has seen, as Last-Event-ID, and can be sent what it missed: see Mark.
 package eventstream

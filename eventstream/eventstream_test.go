@@ -90,6 +90,9 @@ type stream struct {
 	done  chan struct{}      // Serve has returned
 }
 
+// newConn returns a Conn of a Loop for which nothing runs.
+func newConn(o *Options) *Conn { return NewLoop().New(o) }
+
 func options() *Options {
 	return &Options{QueueFrames: 4, QueueBytes: 1 << 20, WriteTimeout: 10 * time.Second, PollIdle: 30 * time.Second, Era: 0xe7a}
 }
@@ -164,4 +167,4 @@ func (s *stream) wantEvents(t *testing.T, want ...event) {
 	}
 }
 
-func text(s string, seq uint64) *Frame { return NewFrame([]byte(s), false, seq) }
+func text(s string, seq uint64) *Frame { return NewFrame([]byte(s), false, Stamp{seq, seq}) }

@@ -11,16 +11,16 @@ import (
 type Frame struct {
 	payload []byte
 	binary  bool
-	seq     uint64
+	stamp   Stamp
 
 	once  sync.Once
 	bytes []byte // the event, without an ID
 }
 
 // NewFrame returns a message. Text must be UTF-8. Nobody may change payload any more.
-// seq is its place among all that is broadcast on a site, counted from 1; 0 is none.
-func NewFrame(payload []byte, binary bool, seq uint64) *Frame {
-	return &Frame{payload: payload, binary: binary, seq: seq}
+// The zero Stamp is for what is no broadcast, or one that is not remembered.
+func NewFrame(payload []byte, binary bool, stamp Stamp) *Frame {
+	return &Frame{payload: payload, binary: binary, stamp: stamp}
 }
 
 // event returns the fields of the event and the empty line that ends it.

@@ -9,7 +9,7 @@ import (
 
 func TestMessagesAreHandledInOrderOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		if err := c.Handle(1, func() { t.Error("handled before Open") }); !errors.Is(err, ErrClosed) {
 			t.Errorf("Handle before Open = %v", err)
 		}
@@ -52,7 +52,7 @@ func TestMessagesAreHandledInOrderOneAtATime(t *testing.T) {
 
 func TestMessagesThatWaitAreDroppedByClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		s := serve(t, c, 0)
 		step, done := make(chan struct{}), make(chan error)
 		go func() { _ = c.Handle(1, func() { <-step }) }() // it is handled

@@ -20,6 +20,10 @@ type Options struct {
 	// has set it: a write that fails after so long means a slow client. Zero means
 	// for ever.
 	WriteTimeout time.Duration
+	// AckTimeout ends a parked connection whose client has acknowledged nothing of what
+	// it was sent for so long, as its machine has vanished. Zero leaves it to TCP, which
+	// takes a quarter of an hour.
+	AckTimeout time.Duration
 	// PollIdle is how long after a poll the next must come. It must be more than 0.
 	PollIdle time.Duration
 	// Era tells the sequence numbers of this process from those of another.

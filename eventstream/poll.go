@@ -20,33 +20,10 @@ type Answer struct {
 
 // polls is what a Conn without a stream remembers of its client, guarded by Conn.mu.
 type polls struct {
-	acked   uint64 // so many entries the client has, by its word
-	given   uint64 // so many it was sent
-	id      uint64 // the last ID among the acked
+	acked   uint64   // so many entries the client has, by its word
+	given   uint64   // so many it was sent
+	at      Position // of the last among the acked that has one
 	current chan struct{}
-	left    time.Time // when the last poll ended
-	timer   *time.Timer
-}
-
-func (p *polls) begin(c *Conn) {
-	p.left = time.Now()
-	p.timer = time.AfterFunc(c.o.PollIdle, c.expire)
-}
-
-func (p *polls) endLocked() {
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-}
-
-// expire ends a connection whose client did not come back.
-func (c *Conn) expire() {
-	c.mu.Lock()
-	if !c.gone && c.polls.current == nil && time.Since(c.polls.left) >= c.o.PollIdle {
-		c.lostLocked(CauseGone)
-	}
-	c.mu.Unlock()
-	c.report()
 }
 
 // Poll returns the frames behind cursor as soon as there are any, or none after wait.
@@ -56,7 +33,7 @@ func (c *Conn) Poll(ctx context.Context, cursor uint64, wait time.Duration) (Ans
 	c.mu.Lock()
 	defer c.report() // behind the lock
 	defer c.mu.Unlock()
-	if c.gone || !c.polled {
+	if c.gone || c.polls == nil {
 		return Answer{}, ErrClosed
 	}
 	if !c.ackLocked(cursor) {
@@ -72,12 +49,20 @@ func (c *Conn) Poll(ctx context.Context, cursor uint64, wait time.Duration) (Ans
 	if c.gone { // cut
 		return Answer{}, ErrClosed
 	}
-	c.polls.left = time.Now()
-	c.polls.timer.Reset(c.o.PollIdle)
+	c.expiry = c.loop.now() + int64(c.o.PollIdle)
+	c.watchLocked()
 	if err := ctx.Err(); err != nil {
 		return Answer{}, err
 	}
 	return c.answerLocked(cursor), nil
+}
+
+// atOr returns the position of a client that has the entry, or the one before.
+func (e entry) atOr(before Position) Position {
+	if e.at.Seq == 0 {
+		return before
+	}
+	return e.at
 }
 
 // ackLocked forgets the entries up to cursor, and reports whether it is possible.
@@ -87,7 +72,7 @@ func (c *Conn) ackLocked(cursor uint64) bool {
 	}
 	n := min(int(cursor-c.polls.acked), len(c.queue)) // Kill may have dropped them
 	for _, e := range c.queue[:n] {
-		c.polls.id = max(c.polls.id, e.id)
+		c.polls.at = e.atOr(c.polls.at)
 	}
 	c.polls.acked = cursor
 	if n > 0 {
@@ -103,7 +88,7 @@ func (c *Conn) takeOverLocked() chan struct{} {
 	}
 	mine := make(chan struct{})
 	c.polls.current = mine
-	c.polls.timer.Stop()
+	c.expiry = 0
 	return mine
 }
 
@@ -135,7 +120,7 @@ func (c *Conn) hasNewsLocked() bool {
 }
 
 func (c *Conn) emptyLocked(cursor uint64) Answer {
-	m := Mark{Era: c.o.Era, Seq: c.polls.id, Cursor: cursor, Polled: true}
+	m := Mark{Era: c.o.Era, Position: c.polls.at, Cursor: cursor, Polled: true}
 	return Answer{LastEventID: m.String(), Frames: []*Frame{}}
 }
 
@@ -143,14 +128,14 @@ func (c *Conn) emptyLocked(cursor uint64) Answer {
 // it, but for the last: the end is told once.
 func (c *Conn) answerLocked(cursor uint64) Answer {
 	a := c.emptyLocked(cursor)
-	m := Mark{Era: c.o.Era, Seq: c.polls.id, Cursor: cursor, Polled: true}
+	m := Mark{Era: c.o.Era, Position: c.polls.at, Cursor: cursor, Polled: true}
 	bytes := int64(0)
 	for _, e := range c.queue {
 		if bytes += e.size(); len(a.Frames) > 0 && bytes > maxAnswer {
 			break
 		}
 		m.Cursor++
-		m.Seq = max(m.Seq, e.id)
+		m.Position = e.atOr(m.Position)
 		if e.frame != nil {
 			a.Frames = append(a.Frames, e.frame)
 			if m.Cursor > c.polls.given {

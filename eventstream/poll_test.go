@@ -37,7 +37,7 @@ func wantAnswer(t *testing.T, c *Conn, cursor uint64, wait time.Duration, want s
 
 func TestPollsFetchWhatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		c.TrySend(text("welcome", 0))
 		h := poll(c, 7)
 		at := wantAnswer(t, c, 0, 0, `{"last_event_id":"e7a-7-2","frames":[{"data":"welcome"}]}`)
@@ -48,7 +48,7 @@ func TestPollsFetchWhatIsThere(t *testing.T) {
 		}
 		time.AfterFunc(time.Second, func() {
 			c.TrySend(text("a\rb\u2028<", 8))
-			c.TrySend(NewFrame(nil, true, 9))
+			c.TrySend(NewFrame(nil, true, Stamp{9, 9}))
 		})
 		began = time.Now()
 		if _, err := c.Poll(t.Context(), at, 25*time.Second); err != nil || time.Since(began) != time.Second {
@@ -80,7 +80,7 @@ func TestPollsFetchWhatIsThere(t *testing.T) {
 
 func TestClientThatDoesNotPollHasGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		h := poll(c, 0)
 		for range 4 { // longer than PollIdle in all
 			time.Sleep(20 * time.Second)
@@ -97,7 +97,7 @@ func TestClientThatDoesNotPollHasGone(t *testing.T) {
 
 func TestLaterPollEndsTheOneBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		h := poll(c, 0)
 		first := make(chan Answer)
 		go func() {
@@ -124,7 +124,7 @@ func TestLaterPollEndsTheOneBefore(t *testing.T) {
 
 func TestClientThatLeavesAPollMayComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		poll(c, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -139,7 +139,7 @@ func TestClientThatLeavesAPollMayComeBack(t *testing.T) {
 
 func TestEndOfPolledConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		h := poll(c, 0)
 		c.TrySend(text("x", 0))
 		at := wantAnswer(t, c, 0, 0, `{"last_event_id":"e7a-0-1","frames":[{"data":"x"}]}`)
@@ -149,14 +149,14 @@ func TestEndOfPolledConnections(t *testing.T) {
 		wantAnswer(t, c, at, 0, `{"last_event_id":"e7a-0-1","frames":[],"close":{"code":1013,"reason":"","retry":true}}`)
 		h.wantEnd(t, 1013, "", CauseSlow)
 
-		c = New(options())
+		c = newConn(options())
 		h = poll(c, 0)
 		c.CutIdle() // is not closing
 		c.Close(1001, "", "shutdown")
 		c.CutIdle()
 		h.wantEnd(t, 1001, "", "shutdown")
 
-		c = New(options())
+		c = newConn(options())
 		h = poll(c, 0)
 		answer := make(chan error)
 		go func() {
@@ -176,10 +176,10 @@ func TestLongAnswersComeInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.QueueBytes = 8 << 20
-		c := New(o)
+		c := newConn(o)
 		poll(c, 0)
 		for range 3 {
-			c.TrySend(NewFrame(make([]byte, maxAnswer*2/3), true, 0))
+			c.TrySend(NewFrame(make([]byte, maxAnswer*2/3), true, Stamp{}))
 		}
 		c.Close(1000, "", "server")
 		at := uint64(0)

@@ -1,13 +1,9 @@
 package eventstream
 
-import (
-	"context"
-	"slices"
-)
+import "context"
 
 // TrySend queues a message without waiting: false means that the queue is full, or
-// that the connection is closing. Messages with sequence numbers must be tried in
-// their order.
+// that the connection is closing.
 func (c *Conn) TrySend(f *Frame) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -15,7 +11,7 @@ func (c *Conn) TrySend(f *Frame) bool {
 		return false
 	}
 	if !c.fitsLocked(f) {
-		c.order.miss(f.seq)
+		c.order.miss(f.stamp.Seq)
 		return false
 	}
 	c.pushLocked(f)
@@ -51,9 +47,8 @@ func (c *Conn) SendWait(ctx context.Context, f *Frame) bool {
 	}
 }
 
-// Replay queues messages of the past, which have no sequence numbers, before Open.
-// They may be more than QueueFrames, but not more than QueueBytes: then it reports
-// false and queues nothing.
+// Replay queues messages of the past before Open. They may be more than QueueFrames,
+// but not more than QueueBytes: then it reports false and queues nothing.
 func (c *Conn) Replay(frames []*Frame) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +67,7 @@ func (c *Conn) Replay(frames []*Frame) bool {
 
 func (c *Conn) fitsLocked(f *Frame) bool {
 	most := c.o.QueueFrames
-	if c.polled {
+	if c.polls != nil {
 		most *= pollDepth
 	}
 	return len(c.queue) == 0 ||
@@ -83,8 +78,11 @@ func (c *Conn) fitsLocked(f *Frame) bool {
 // half of it has not come as far as the IDs say.
 func (c *Conn) pushLocked(f *Frame) {
 	e := entry{frame: f}
-	if c.open && f.seq != 0 {
-		e.id = c.order.push(f.seq)
+	if f.stamp.Seq != 0 {
+		c.order.push(f.stamp)
+		if c.open {
+			e.at = c.order.position()
+		}
 	}
 	c.queue = append(c.queue, e)
 	c.queued += e.size()
@@ -102,39 +100,4 @@ func (c *Conn) popLocked(n int) {
 		c.queue = nil // an idle connection keeps no memory for it
 	}
 	c.makeRoomLocked()
-}
-
-// An order knows which ID a client may be told behind a frame: one up to which it has
-// all, even when frames that found no room come behind those after them. A client
-// that comes back may then get a frame twice, but misses none.
-type order struct {
-	highest uint64
-	missed  []uint64 // found no room and have not come later
-	lost    bool     // too many to remember: there are no IDs any more
-}
-
-// missedMax bounds order.missed. A connection that has missed so much is about to be
-// closed.
-const missedMax = 256
-
-func (o *order) miss(seq uint64) {
-	switch {
-	case seq == 0 || o.lost:
-	case len(o.missed) == missedMax:
-		o.lost, o.missed = true, nil
-	default:
-		o.missed = append(o.missed, seq)
-	}
-}
-
-// push returns the ID for a frame that is queued now, 0 for none.
-func (o *order) push(seq uint64) (id uint64) {
-	if i := slices.Index(o.missed, seq); i >= 0 {
-		o.missed = slices.Delete(o.missed, i, i+1)
-	}
-	o.highest = max(o.highest, seq)
-	if o.lost || len(o.missed) > 0 {
-		return 0
-	}
-	return o.highest
 }

@@ -22,9 +22,9 @@ func TestQueueIsBounded(t *testing.T) {
 		"in bytes":                               {100, 25, 10, 2},
 		"but takes one that is larger by itself": {100, 25, 50, 1},
 	} {
-		c := New(&Options{QueueFrames: test.frames, QueueBytes: test.bytes})
+		c := newConn(&Options{QueueFrames: test.frames, QueueBytes: test.bytes})
 		n := 0
-		for c.TrySend(NewFrame(make([]byte, test.size), true, 0)) {
+		for c.TrySend(NewFrame(make([]byte, test.size), true, Stamp{})) {
 			n++
 		}
 		if n != test.want {
@@ -34,7 +34,7 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 func TestReplayMayBeLongerThanTheQueue(t *testing.T) {
-	c := New(options())
+	c := newConn(options())
 	frames := slices.Repeat([]*Frame{text("x", 0)}, 100)
 	if !c.Replay(frames) {
 		t.Error("100 frames of the past were refused")
@@ -42,14 +42,14 @@ func TestReplayMayBeLongerThanTheQueue(t *testing.T) {
 	if c.TrySend(text("x", 0)) {
 		t.Error("a live frame was taken over the bound")
 	}
-	if c.Replay([]*Frame{NewFrame(make([]byte, 2<<20), true, 0)}) {
+	if c.Replay([]*Frame{NewFrame(make([]byte, 2<<20), true, Stamp{})}) {
 		t.Error("more than QueueBytes of the past were taken")
 	}
 }
 
 func TestSendWaitGetsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		s := serve(t, c, 1)
 		gate := make(chan struct{})
 		s.out.mu.Lock()
@@ -76,7 +76,7 @@ func TestSendWaitGetsRoom(t *testing.T) {
 			t.Error("SendWait = false after the client has read")
 		}
 		synctest.Wait()
-		if events := parse(t, s.out.String()); events[len(events)-1] != (event{"message", "late", Mark{Era: 0xe7a, Seq: seq}.String()}) {
+		if events := parse(t, s.out.String()); events[len(events)-1] != (event{"message", "late", Mark{Era: 0xe7a, Position: Position{Seq: seq}}.String()}) {
 			t.Errorf("the last event is %q", events[len(events)-1])
 		}
 		waiting := make(chan bool)
@@ -94,35 +94,4 @@ func TestSendWaitGetsRoom(t *testing.T) {
 			t.Error("SendWait = true on a connection that closes")
 		}
 	})
-}
-
-// A client must not be told an ID behind which something is missing.
-func TestIDsWaitForWhatFoundNoRoom(t *testing.T) {
-	var o order
-	for i, step := range []struct {
-		miss, push uint64
-		want       uint64
-	}{
-		{push: 1, want: 1},
-		{miss: 2},
-		{push: 3, want: 0}, // 2 is missing
-		{miss: 4},
-		{push: 2, want: 0}, // 4 is missing
-		{push: 5, want: 0},
-		{push: 4, want: 5},
-		{push: 6, want: 6},
-	} {
-		o.miss(step.miss)
-		if step.push != 0 {
-			if got := o.push(step.push); got != step.want {
-				t.Errorf("step %d: the ID behind %d is %d, want %d", i, step.push, got, step.want)
-			}
-		}
-	}
-	for seq := range uint64(missedMax + 1) {
-		o.miss(10 + seq)
-	}
-	if got := o.push(1000); got != 0 || o.missed != nil {
-		t.Errorf("the ID behind too many is %d with %d remembered, want none", got, len(o.missed))
-	}
 }

@@ -53,6 +53,9 @@ func appendRetry(b []byte) []byte {
 // Serve sends hello, what is queued and what will be, until the connection has ended.
 // ctx is the client's. Nothing uses w any more when Serve returns.
 func (c *Conn) Serve(ctx context.Context, w Writer, hello Hello) {
+	c.mu.Lock()
+	c.wake = make(chan struct{}, 1)
+	c.mu.Unlock()
 	cause := c.serve(ctx, w, hello)
 	if cause != "" {
 		c.lost(cause)
@@ -69,12 +72,6 @@ func (c *Conn) serve(ctx context.Context, w Writer, hello Hello) (cause string) 
 	if cause := c.write(w, hello.append(nil)); cause != "" {
 		return cause
 	}
-	var pings <-chan time.Time
-	if c.o.PingInterval > 0 {
-		ticker := time.NewTicker(c.o.PingInterval)
-		defer ticker.Stop()
-		pings = ticker.C
-	}
 	for {
 		last, cause := c.writeQueued(w)
 		if last || cause != "" {
@@ -82,10 +79,6 @@ func (c *Conn) serve(ctx context.Context, w Writer, hello Hello) (cause string) 
 		}
 		select {
 		case <-c.wake:
-		case <-pings:
-			if cause := c.write(w, ping); cause != "" {
-				return cause
-			}
 		case <-ctx.Done():
 			return CauseGone
 		}
@@ -97,61 +90,86 @@ func (c *Conn) writeQueued(w Writer) (last bool, cause string) {
 	buf := batches.Get().(*[batchSize]byte)
 	defer batches.Put(buf)
 	for {
-		b, last, silent := c.next(buf[:0])
-		if silent {
-			return true, ""
+		p := c.next(buf[:0])
+		if p.silent || !p.some {
+			return p.silent, ""
 		}
-		if len(b) == 0 {
-			return false, ""
+		if cause = c.write(w, p.b); cause == "" {
+			cause = c.write(w, p.large)
 		}
-		if cause := c.write(w, b); cause != "" || last {
-			return last, cause
+		if cause != "" || p.last {
+			return p.last, cause
 		}
 	}
 }
 
-// next appends the events that are written next, as many as fit into b but at least
-// one. silent means that there is nothing to be said any more.
-func (c *Conn) next(b []byte) (_ []byte, last, silent bool) {
+// A piece is what is written next.
+type piece struct {
+	b      []byte // small events, joined
+	large  []byte // one behind them that is too large for that; others share it
+	some   bool   // there is something
+	last   bool   // nothing follows
+	silent bool   // there is nothing to be said any more
+}
+
+// maxField is what stands in front of the data of an event, in bytes.
+const maxField = len("id: \n") + maxMark
+
+// next takes what is written next from the queue: as many events as fit into
+// batchSize, appended to b, but at least one.
+func (c *Conn) next(b []byte) piece {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.end != nil && c.end.silent {
-		return nil, true, true
+		return piece{silent: true}
 	}
-	n := 0
+	p := piece{b: b}
+	most, n := len(b)+batchSize, 0
 	for _, e := range c.queue {
 		var event []byte
 		if e.frame != nil {
 			event = e.frame.event()
 		}
-		if n > 0 && len(b)+len(event) > batchSize-64 { // an ID has less
+		if n > 0 && len(p.b)+maxField+len(event) > most {
 			break
 		}
-		b = c.appendEvent(b, e, event)
 		n++
+		p.b = c.appendID(p.b, e)
+		if e.frame != nil {
+			c.countOutLocked(len(e.frame.payload))
+		}
+		if len(event) > batchSize-maxField {
+			p.large = event
+			break
+		}
+		p.b = append(p.b, event...)
 	}
-	if n > 0 {
+	switch {
+	case n > 0:
 		c.popLocked(n)
-		return b, false, false
+	case c.end != nil:
+		p.b, p.last = appendClose(p.b, &c.end.Ending), true
+	case c.pingDue:
+		p.b = append(p.b, ping...)
+	default:
+		return p
 	}
-	if c.end != nil {
-		return appendClose(b, &c.end.Ending), true, false
-	}
-	return nil, false, false
+	c.pingDue = false // it was to show that the connection is there
+	p.some = true
+	return p
 }
 
-// appendEvent appends an event. One without data is not seen by the page, which
-// remembers its ID nevertheless.
-func (c *Conn) appendEvent(b []byte, e entry, event []byte) []byte {
-	if e.id != 0 {
-		b = append(append(b, "id: "...), Mark{Era: c.o.Era, Seq: e.id}.String()...)
+// appendID appends the ID that stands before an event. One without data is not seen by
+// the page, which remembers its ID nevertheless.
+func (c *Conn) appendID(b []byte, e entry) []byte {
+	if e.at.Seq != 0 {
+		b = Mark{Era: c.o.Era, Position: e.at}.append(append(b, "id: "...))
 		b = append(b, '\n')
 	}
 	if e.frame == nil {
-		return append(b, '\n')
+		b = append(b, '\n')
 	}
-	c.countOutLocked(len(e.frame.payload))
-	return append(b, event...)
+	return b
 }
 
 // write writes and flushes b, in pieces, so that a client that takes some of it in each

@@ -11,10 +11,10 @@ import (
 
 func TestStreamHasWhatIsSentInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		c.TrySend(text("welcome", 5)) // before the client was answered
 		s := serve(t, c, 7)
-		for _, f := range []*Frame{text("one", 0), text("two\nlines", 8), NewFrame([]byte{0, 255}, true, 9)} {
+		for _, f := range []*Frame{text("one", 0), text("two\nlines", 8), NewFrame([]byte{0, 255}, true, Stamp{9, 9})} {
 			if !c.TrySend(f) {
 				t.Error("TrySend = false")
 			}
@@ -44,7 +44,7 @@ func TestPingsAreComments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.PingInterval = 30 * time.Second
-		s := serve(t, New(o), 0)
+		s := serve(t, newConn(o), 0)
 		time.Sleep(95 * time.Second)
 		if got := strings.Count(s.out.String(), ":\n\n"); got != 3 {
 			t.Errorf("%d pings in 95 seconds, want 3", got)
@@ -61,7 +61,7 @@ func TestCloseIsTheLastEvent(t *testing.T) {
 		retry bool
 	}{{1000, false}, {4001, false}, {1008, false}, {1001, true}, {1012, true}, {1013, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			c := New(options())
+			c := newConn(options())
 			s := serve(t, c, 0)
 			c.TrySend(text("last", 0))
 			c.Close(test.code, `say "bye"`, "server")
@@ -82,7 +82,7 @@ func TestCloseIsTheLastEvent(t *testing.T) {
 
 func TestCloseBeforeTheAnswerIsToldBehindIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		c.TrySend(text("first", 0))
 		c.Close(4000, "", "server")
 		s := serve(t, c, 0)
@@ -93,7 +93,7 @@ func TestCloseBeforeTheAnswerIsToldBehindIt(t *testing.T) {
 
 func TestSlowReaderIsKilledAheadOfItsQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		s := serve(t, c, 0)
 		gate := make(chan struct{})
 		s.out.mu.Lock()
@@ -121,7 +121,7 @@ func TestSlowReaderIsKilledAheadOfItsQueue(t *testing.T) {
 func TestWriteThatFailsEndsTheConnection(t *testing.T) {
 	for cause, err := range map[string]error{CauseGone: errors.New("broken pipe"), CauseSlow: os.ErrDeadlineExceeded} {
 		synctest.Test(t, func(t *testing.T) {
-			c := New(options())
+			c := newConn(options())
 			s := serve(t, c, 0)
 			s.out.mu.Lock()
 			s.out.err = err
@@ -135,7 +135,7 @@ func TestWriteThatFailsEndsTheConnection(t *testing.T) {
 
 func TestCutSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		s := serve(t, c, 0)
 		c.Cut("shutdown")
 		<-s.done
@@ -146,7 +146,7 @@ func TestCutSaysNothing(t *testing.T) {
 
 func TestLargeFramesPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(options())
+		c := newConn(options())
 		s := serve(t, c, 0)
 		large := strings.Repeat("x", 3<<20)
 		if !c.TrySend(text(large, 0)) {

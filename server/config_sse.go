@@ -18,6 +18,7 @@ func (c WebSocketConfig) streamOptions() *streamOptions {
 			QueueBytes:   int64(c.SendQueueBytes),
 			PingInterval: time.Duration(c.PingInterval),
 			WriteTimeout: time.Duration(c.WriteTimeout),
+			AckTimeout:   time.Duration(c.IdleTimeout),
 			PollIdle:     time.Duration(c.PollIdle),
 		},
 		history:  c.SSEHistory,

@@ -54,7 +54,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if !s.overLimit(w, r) {
 		by = s.answer(w, r, start)
 	}
-	if w.status != http.StatusSwitchingProtocols {
+	if !w.isOver() {
 		w.finish()
 	}
 	if s.upgrades != nil && w.status >= 300 && (by == handlerError || by == handlerStatic) && websocket.IsUpgrade(r) {
@@ -65,8 +65,8 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		e := entryOf(w, r, by, start, time.Now())
 		s.access.add(&e)
 	}
-	cut, hijacked := w.cut, w.status == http.StatusSwitchingProtocols
-	if !hijacked {
+	cut := w.cut
+	if !w.isOver() {
 		*w = response{}
 		responses.Put(w)
 	}

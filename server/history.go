@@ -2,7 +2,10 @@ package server
 
 import (
 	"container/list"
+	"slices"
 	"sync"
+
+	"ephpm/eventstream"
 )
 
 const (
@@ -16,13 +19,10 @@ const (
 // from any goroutine.
 type histories struct {
 	most int64 // bytes of all
-	// ordered is held besides history.line by whoever has that for himself, for event
-	// streams: what one of them gets of several channels comes in the order of the
-	// sequence numbers. Nil without them.
-	ordered *sync.Mutex
 
 	mu    sync.Mutex // guards the following and all histories
 	seq   uint64     // of the last message that was added; counted from 2
+	way   []uint64   // sequence numbers of those under way, ascending
 	bytes int64
 	of    map[string]*history // those that remember or have users
 	used  list.List           // of *history that remember, most recently used first
@@ -61,7 +61,8 @@ func newHistories(most int64) *histories {
 type turn struct {
 	*history
 	all    *histories
-	shared bool // nothing is remembered, and others broadcast meanwhile
+	shared bool   // nothing is remembered, and others broadcast meanwhile
+	seq    uint64 // of the message that was added; 0: none
 }
 
 // broadcasting begins a broadcast, which must not mix with others or with newcomers
@@ -71,7 +72,7 @@ func (a *histories) broadcasting(channel string) turn {
 	if depth == 0 {
 		p.line.RLock()
 		if a.depth(p) == 0 {
-			return turn{p, a, true}
+			return turn{history: p, all: a, shared: true}
 		}
 		p.line.RUnlock() // somebody asked meanwhile
 	}
@@ -87,24 +88,21 @@ func (a *histories) joining(channel string, depth int) turn {
 
 func (a *histories) alone(p *history) turn {
 	p.line.Lock()
-	if a.ordered != nil {
-		a.ordered.Lock()
-	}
-	return turn{p, a, false}
+	return turn{history: p, all: a}
 }
 
-// end lets the next one have its turn.
-func (t turn) end() {
+// end lets the next one have its turn. What was added was queued for all by now.
+func (t *turn) end() {
 	if t.shared {
 		t.line.RUnlock()
 	} else {
-		if t.all.ordered != nil {
-			t.all.ordered.Unlock()
-		}
 		t.line.Unlock()
 	}
 	t.all.mu.Lock()
 	defer t.all.mu.Unlock()
+	if i, found := slices.BinarySearch(t.all.way, t.seq); found {
+		t.all.way = slices.Delete(t.all.way, i, i+1)
+	}
 	if t.users--; t.users == 0 && t.place == nil {
 		delete(t.all.of, t.channel)
 	}
@@ -141,10 +139,10 @@ func (a *histories) placeLocked(p *history) {
 }
 
 // remembers reports whether a broadcast is to be added.
-func (t turn) remembers() bool { return !t.shared }
+func (t *turn) remembers() bool { return !t.shared }
 
-// add remembers a message, whose sequence number it returns.
-func (t turn) add(m remembered) (seq uint64) {
+// add remembers a message, whose stamp it returns, once in a turn.
+func (t *turn) add(m remembered) eventstream.Stamp {
 	a, p := t.all, t.history
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -152,11 +150,16 @@ func (t turn) add(m remembered) (seq uint64) {
 		a.placeLocked(p) // it was forgotten a moment ago; what comes now is not
 	}
 	a.seq++
-	m.seq = a.seq
+	m.seq, t.seq = a.seq, a.seq
+	a.way = append(a.way, m.seq)
+	stamp := eventstream.Stamp{Seq: m.seq, Settled: m.seq}
+	if a.way[0] != m.seq {
+		stamp.Settled = a.way[0] - 1
+	}
 	size := int64(len(m.payload) + historyOverhead)
 	if p.place == nil || size > a.most { // there is no memory for any, or for this
 		p.from = m.seq
-		return m.seq
+		return stamp
 	}
 	a.used.MoveToFront(p.place)
 	if len(p.messages) == p.depth {
@@ -164,7 +167,7 @@ func (t turn) add(m remembered) (seq uint64) {
 	}
 	p.messages = append(p.messages, m)
 	a.growLocked(p, size)
-	return m.seq
+	return stamp
 }
 
 // dropLocked forgets the oldest message of a history.
@@ -201,7 +204,7 @@ func (a *histories) growLocked(p *history, size int64) {
 }
 
 // last returns the n newest messages, oldest first.
-func (t turn) last(n int) []remembered {
+func (t *turn) last(n int) []remembered {
 	a, p := t.all, t.history
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -223,13 +223,13 @@ func (h *host) broadcast(ctx context.Context, channel string, payload []byte, bi
 	batch := h.s.batch(m)
 	past := h.s.histories.broadcasting(channel)
 	if past.remembers() {
-		m.seq = past.add(remembered{payload: bytes.Clone(payload), binary: binary})
+		m.stamp = past.add(remembered{payload: bytes.Clone(payload), binary: binary})
 	}
 	there := h.s.presences.begin(channel)
 	queued, missed := h.s.members.Broadcast(channel, except, batch.add, nil)
-	batch.send()
 	there.end()
 	past.end()
+	batch.send() // what is queued keeps its order
 	for _, conn := range missed {
 		if h.insist(ctx, conn, m) {
 			queued++
@@ -305,15 +305,20 @@ func (h *host) enter(id registry.ID, channel string, o *subscription) bool {
 		return h.join(id, channel, o)
 	}
 	past := h.s.histories.joining(channel, depth) // a broadcast comes either with the past or behind it
-	defer past.end()
-	if !h.join(id, channel, o) {
-		return false
+	joined := h.join(id, channel, o)
+	var send func()
+	fits := true
+	if joined {
+		send, fits = h.queuePast(conn, &past, o.history)
 	}
-	if !h.sendPast(conn, past, o.history) {
+	past.end()
+	if send != nil {
+		send()
+	}
+	if !fits {
 		h.s.tooSlow(conn)
-		return false
 	}
-	return true
+	return joined && fits
 }
 
 // join joins a channel, and is there as a user if options say so.
@@ -324,18 +329,28 @@ func (h *host) join(id registry.ID, channel string, o *subscription) bool {
 	return h.s.presences.enter(id, channel, o)
 }
 
-// sendPast sends a newcomer the last messages of a channel, or what it missed of it.
-func (h *host) sendPast(conn sink, past turn, n int) bool {
+// queuePast queues the last messages of a channel for a newcomer, or what it missed of
+// it, and returns what sends them, which may be nil. It reports whether there was room.
+func (h *host) queuePast(conn sink, past *turn, n int) (send func(), ok bool) {
 	if e, ok := conn.(*eventStream); ok {
-		return e.replay(past, n)
+		return nil, e.replay(past, n)
 	}
 	for _, m := range past.last(min(n, h.s.conn.QueueFrames)) {
-		if !newPush(m.payload, m.binary).try(conn) {
-			return false
+		one := h.s.batch(newPush(m.payload, m.binary))
+		ok := one.add(conn)
+		if !ok && send != nil {
+			send() // what is queued so far, to make room
+			ok = one.add(conn)
+		}
+		if !ok {
+			return send, false
+		}
+		if send == nil { // the others are sent behind the first
+			send = one.send
 		}
 		h.s.metrics.queued.Inc()
 	}
-	return true
+	return send, true
 }
 
 // unsubscribe leaves a channel.

@@ -25,6 +25,7 @@ type response struct {
 	old       bool          // the client speaks HTTP/1.0
 	shared    bool          // the connection has other streams
 	last      bool          // nothing more is read from the connection
+	hijacked  bool          // the connection is not net/http's any more
 	http3     *http3Server  // that counts what is left out; nil for other versions
 	altSvc    []string      // tells of HTTP/3; nil for nothing
 	preview   bool          // the answer is marked as that of a preview
@@ -39,6 +40,10 @@ type response struct {
 }
 
 var responses = sync.Pool{New: func() any { return new(response) }}
+
+// isOver reports whether nobody may use the response any more when the handler has
+// returned.
+func (w *response) isOver() bool { return w.hijacked || w.status == http.StatusSwitchingProtocols }
 
 // begun reports whether a status was sent: it is too late for another.
 func (w *response) begun() bool { return w.status != 0 && (w.encoded == nil || w.encoded.started) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"ephpm/eventstream"
 	"ephpm/kv"
 	"ephpm/websocket"
 )
@@ -40,13 +41,14 @@ type Server struct {
 	ids         *ids
 	proxies     proxies // who may name the client of a request
 	conns       *connections
-	admin       *admin          // nil when there is none
-	access      *accessLog      // nil when there is none
-	out         *outgoing       // what happens to answers that are no site's; may be nil
-	hears       bool            // conns tell of requests that net/http does not pass on
-	rates       *buckets        // of clients; nil when they have none
-	loop        *websocket.Loop // serves the sockets
-	upgrades    *socketMetrics  // of all sites; nil when WebSockets are off
+	admin       *admin            // nil when there is none
+	access      *accessLog        // nil when there is none
+	out         *outgoing         // what happens to answers that are no site's; may be nil
+	hears       bool              // conns tell of requests that net/http does not pass on
+	rates       *buckets          // of clients; nil when they have none
+	loop        *websocket.Loop   // serves the sockets
+	upgrades    *socketMetrics    // of all sites; nil when WebSockets are off
+	streams     *eventstream.Loop // serves what there is in place of sockets
 	stopping    atomic.Bool
 }
 
@@ -158,7 +160,7 @@ func newServer(c Config, shared workers, stores *stores, log *slog.Logger) (*Ser
 }
 
 func newServerWith(c Config, p *pools, stores *stores, log *slog.Logger) (*Server, error) {
-	s := &Server{config: c, log: log, pools: p, stores: stores, ids: newIDs(), loop: websocket.NewLoop(), proxies: newProxies(c.Server.Security)}
+	s := &Server{config: c, log: log, pools: p, stores: stores, ids: newIDs(), loop: websocket.NewLoop(), streams: eventstream.NewLoop(), proxies: newProxies(c.Server.Security)}
 	if c.Server.Metrics.Enabled {
 		s.metrics, s.metricsPath = newMetrics(log), c.Server.Metrics.Path
 	}
@@ -205,7 +207,7 @@ func (s *Server) openSites() error {
 	if s.metrics != nil {
 		r = s.metrics.registry
 	}
-	sockets := newSharedSockets(s.config.Server.WebSocket, s.loop, r)
+	sockets := newSharedSockets(s.config.Server.WebSocket, s.loop, s.streams, r)
 	if s.config.Server.WebSocket.Enabled {
 		s.upgrades = sockets.metrics
 	}
@@ -368,5 +370,6 @@ func (s *Server) stop(hs *http.Server) {
 	}
 	s.sites.wait() // their scripts have ended, so they do
 	s.loop.Close()
+	s.streams.Close()
 	s.log.Info("stopped")
 }

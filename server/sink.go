@@ -25,7 +25,7 @@ type push struct {
 	payload []byte // as long as the call of the script
 	binary  bool
 	frame   *websocket.Prepared
-	seq     uint64             // of a broadcast that is remembered; set before it is sent
+	stamp   eventstream.Stamp  // of a broadcast that is remembered; set before it is sent
 	event   *eventstream.Frame // made for the first that needs it
 }
 
@@ -35,7 +35,7 @@ func newPush(payload []byte, binary bool) *push {
 
 func (m *push) asEvent() *eventstream.Frame {
 	if m.event == nil {
-		m.event = eventstream.NewFrame(bytes.Clone(m.payload), m.binary, m.seq)
+		m.event = eventstream.NewFrame(bytes.Clone(m.payload), m.binary, m.stamp)
 	}
 	return m.event
 }

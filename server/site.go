@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"ephpm/eventstream"
 	"ephpm/phpbridge"
 	"ephpm/registry"
 	"ephpm/websocket"
@@ -172,13 +173,14 @@ type sharedSockets struct {
 	metrics  *socketMetrics
 	open     *atomic.Int64 // how many there are
 	loop     *websocket.Loop
+	streams  *eventstream.Loop
 	calm     *calm
 	contexts *websocket.Contexts
 	clients  *clients
 }
 
-func newSharedSockets(c WebSocketConfig, loop *websocket.Loop, r prometheus.Registerer) sharedSockets {
-	return sharedSockets{newSocketMetrics(r), new(atomic.Int64), loop, newCalm(), websocket.NewContexts(int64(c.CompressionMemory)), newClients(c.MaxConnectionsPerIP)}
+func newSharedSockets(c WebSocketConfig, loop *websocket.Loop, streams *eventstream.Loop, r prometheus.Registerer) sharedSockets {
+	return sharedSockets{newSocketMetrics(r), new(atomic.Int64), loop, streams, newCalm(), websocket.NewContexts(int64(c.CompressionMemory)), newClients(c.MaxConnectionsPerIP)}
 }
 
 // openSockets gives the site its sockets. own is what only it has.
@@ -197,6 +199,7 @@ func (s *site) openSockets(c Config, own SiteWebSocketConfig, shared sharedSocke
 		http:        s.metrics,
 		open:        shared.open,
 		loop:        shared.loop,
+		streamLoop:  shared.streams,
 		calm:        shared.calm,
 		maxOpen:     ws.MaxConnections,
 		maxSite:     ws.MaxConnectionsPerSite,

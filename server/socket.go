@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ephpm/eventstream"
 	"ephpm/phpbridge"
 	"ephpm/registry"
 	"ephpm/websocket"
@@ -30,7 +31,9 @@ type socketOptions struct {
 	http    *metrics        // of its pages, for what connect does there; may be nil
 	open    *atomic.Int64   // sockets of the whole server; every site counts here
 	loop    *websocket.Loop // of the whole server; it outlives the sockets
-	calm    *calm           // of the whole server
+	// streamLoop is for event streams what loop is for sockets.
+	streamLoop *eventstream.Loop
+	calm       *calm // of the whole server
 
 	// maxOpen limits open, maxSite the sockets of this site. Zero means no limit.
 	maxOpen, maxSite int
@@ -136,7 +139,6 @@ func newSockets(o socketOptions) *sockets {
 	}
 	if o.streams != nil {
 		s.streams = newEventStreams(o.streams, o.metrics)
-		s.histories.ordered = new(sync.Mutex)
 	}
 	s.presences = newPresences(o.presenceMemory, s.members, o.metrics, o.log.With("site", o.site), s.deliver)
 	s.life, s.cut = context.WithCancel(context.Background())

@@ -97,8 +97,9 @@ func (s *sockets) openStream(w *response, r *http.Request, vars phpbridge.Vars, 
 		s.refuse(w, r, t, no)
 		return
 	}
-	resume := newResume(a.last, s.streams.conn.Era)
-	e := &eventStream{Conn: eventstream.New(&s.streams.conn), resume: &resume}
+	newest, _ := s.histories.newest()
+	resume := newResume(a.last, s.streams.conn.Era, newest)
+	e := &eventStream{Conn: s.streamLoop.New(&s.streams.conn), resume: &resume}
 	e.c = &socket{site: s, conn: e, transport: t, script: script, requestID: requestID}
 	header, ok := s.enter(w, r, e.c, vars, body)
 	if !ok {
@@ -120,8 +121,28 @@ func (s *sockets) openStream(w *response, r *http.Request, vars phpbridge.Vars, 
 	if len(h["Cache-Control"]) == 0 {
 		h["Cache-Control"] = noStore
 	}
+	own := hasConnection(r) && peerOf(r).conn != nil
+	w.last = w.last || own // nothing of HTTP follows on it
 	w.WriteHeader(http.StatusOK)
-	e.Serve(r.Context(), w, hello)
+	if !own || !s.park(w, r, e, hello) {
+		e.Serve(r.Context(), w, hello)
+	}
+}
+
+// park lets an event stream that has a connection to itself go on without net/http,
+// whose goroutine and buffers would be held as long. It reports false when it must go on
+// with it.
+func (s *sockets) park(w *response, r *http.Request, e *eventStream, hello eventstream.Hello) bool {
+	e.c.seat = peerOf(r).conn.leaveSeat() // leave gives it back
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return false
+	}
+	w.hijacked = true
+	if err := e.Park(conn, r.ProtoAtLeast(1, 1), hello); err != nil {
+		s.log.Warn("event stream ends before it began", "site", s.site, "addr", peerOf(r).addr, "err", err)
+	}
+	return true
 }
 
 // Header values that are shared and never changed.
@@ -132,17 +153,15 @@ var (
 )
 
 // begin opens a connection that connect has accepted, and reports whether it goes on
-// from where the client was. No broadcast comes in between.
+// from where the client was.
 func (s *sockets) begin(e *eventStream) (resumed bool) {
-	s.histories.ordered.Lock()
-	defer s.histories.ordered.Unlock()
 	e.mu.Lock()
 	r := *e.resume
 	e.resume = nil
 	e.mu.Unlock()
 	at := uint64(0)
 	if s.streams.history > 0 {
-		at = s.histories.position()
+		_, at = s.histories.newest()
 	}
 	resumed = r.complete() && at != 0
 	if r.asked {
@@ -162,11 +181,11 @@ func (s *sockets) depth(conn sink, asked int) int {
 
 // replay sends the last n messages of a channel; in connect, instead, what the client
 // missed of it, if it says how far it had come.
-func (e *eventStream) replay(past turn, n int) bool {
+func (e *eventStream) replay(past *turn, n int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var messages []remembered
-	if e.resume != nil && e.resume.since != 0 {
+	if e.resume != nil && e.resume.since.Seq != 0 {
 		var complete bool
 		messages, complete = past.since(e.resume.since)
 		e.resume.lossy = e.resume.lossy || !complete
@@ -175,7 +194,7 @@ func (e *eventStream) replay(past turn, n int) bool {
 	}
 	frames := make([]*eventstream.Frame, len(messages))
 	for i, m := range messages {
-		frames[i] = eventstream.NewFrame(m.payload, m.binary, 0)
+		frames[i] = eventstream.NewFrame(m.payload, m.binary, eventstream.Stamp{Seq: m.seq})
 	}
 	e.c.site.metrics.queued.Add(float64(len(frames)))
 	return e.Replay(frames)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -67,7 +68,7 @@ func FuzzAskOf(f *testing.F) {
 		if (a.kind == sends || a.kind == leaves) && a.key == "" {
 			t.Errorf("%s without a key is about a connection", method)
 		}
-		if resume := newResume(a.last, 0xe7a); resume.complete() && !strings.HasPrefix(a.last, "e7a-") {
+		if resume := newResume(a.last, 0xe7a, 1<<63); resume.complete() && !strings.HasPrefix(a.last, "e7a-") {
 			t.Errorf("a client goes on from %q", a.last)
 		}
 	})
@@ -90,6 +91,11 @@ func TestStreamKeysProveWhoOpenedAConnection(t *testing.T) {
 	}
 }
 
+func newestOf(a *histories) uint64 {
+	n, _ := a.newest()
+	return n
+}
+
 func TestHistoryKnowsWhatIsMissing(t *testing.T) {
 	a := newHistories(1 << 20)
 	a.remember("other", 5, []byte("x")) // 2
@@ -103,13 +109,13 @@ func TestHistoryKnowsWhatIsMissing(t *testing.T) {
 		want     string
 		complete bool
 	}{{2, "4 5 6", false}, {3, "4 5 6", true}, {4, "5 6", true}, {6, "", true}, {100, "", true}} {
-		messages, complete := past.since(c.seq)
+		messages, complete := past.since(eventstream.Position{Seq: c.seq})
 		if got := payloads(messages); got != c.want || complete != c.complete {
 			t.Errorf("since %d: %q, complete %v, want %q, %v", c.seq, got, complete, c.want, c.complete)
 		}
 	}
-	if got := a.position(); got != 6 {
-		t.Errorf("position() = %d, want 6", got)
+	if newest, settled := a.newest(); newest != 6 || settled != 6 {
+		t.Errorf("newest() = %d, %d, want 6", newest, settled)
 	}
 }
 
@@ -117,37 +123,43 @@ func TestHistoryKnowsWhatIsMissing(t *testing.T) {
 func TestHistoryThatWasForgottenIsNotComplete(t *testing.T) {
 	a := newHistories(2000)
 	a.remember("chat", 5, []byte("2"))
-	at := a.position()
+	at := newestOf(a)
 	for range 10 {
 		a.remember("large", 5, make([]byte, 500))
 	}
 	for channel, since := range map[string]uint64{"chat": at, "new": at} {
 		past := a.joining(channel, 5)
-		if _, complete := past.since(since); complete {
+		if _, complete := past.since(eventstream.Position{Seq: since}); complete {
 			t.Errorf("%s is complete since %d", channel, since)
 		}
 		past.end()
 	}
 	past := a.joining("chat", 5)
 	defer past.end()
-	if _, complete := past.since(a.position()); !complete {
+	if _, complete := past.since(eventstream.Position{Seq: newestOf(a)}); !complete {
 		t.Error("nothing was broadcast since, but something is missing")
 	}
 }
 
 func TestResumeReadsOnlyItsOwnMarks(t *testing.T) {
 	for last, want := range map[string]resume{
-		"":                 {},
-		"e7a-12":           {asked: true, since: 12},
-		"e7a-12-5":         {asked: true, since: 12},
-		"e7b-12":           {asked: true},
-		"nonsense":         {asked: true},
-		eventstream.Over:   {asked: true},
-		"e7a-0":            {asked: true},
-		"e7a-012":          {asked: true},
-		"e7a-12-5 or more": {asked: true},
+		"":                                  {},
+		"e7a-12":                            {asked: true, since: eventstream.Position{Seq: 12}},
+		"e7a-12-5":                          {asked: true, since: eventstream.Position{Seq: 12}},
+		"e7a-12.14.20":                      {asked: true, since: eventstream.Position{Seq: 12, Beyond: []uint64{14, 20}}},
+		"e7a-12.14.21":                      {asked: true},
+		"e7a-21":                            {asked: true},
+		"e7b-12":                            {asked: true},
+		"e7a-18446744073709551615":          {asked: true},
+		"e7a-18446744073709551616":          {asked: true},
+		"e7a-" + strings.Repeat("9", 1<<16): {asked: true},
+		"nonsense":                          {asked: true},
+		eventstream.Over:                    {asked: true},
+		"e7a-0":                             {asked: true},
+		"e7a-012":                           {asked: true},
+		"e7a-12-5 or more":                  {asked: true},
 	} {
-		if got := newResume(last, 0xe7a); got != want {
+		if got := newResume(last, 0xe7a, 20); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is read as %+v, want %+v", last, got, want)
 		}
 	}
