@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,10 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-
-	h2 "golang.org/x/net/http2"
 )
 
 // startTLS starts a server with a certificate, which speaks TLS at its address.
@@ -337,81 +333,5 @@ func TestH2CIsOffByDefault(t *testing.T) {
 	w.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	if answer, _ := w.rest(); strings.Contains(answer, "ran") || !strings.HasPrefix(answer, "HTTP/1.1 ") {
 		t.Errorf("the preface of HTTP/2 was answered with %q", answer)
-	}
-}
-
-// On a stop every connection of HTTP/2 is told, what runs is answered, and what is
-// idle is closed.
-func TestHTTP2StopsGracefully(t *testing.T) {
-	t.Parallel()
-	a, ca := startTLS(t, appOptions{
-		Listen: reservedAddr(t),
-		TOML:   "[server.http3]\nenabled = false\n",
-		Files:  map[string]string{"hold.php": `<?php file_get_contents($_GET['gate']); echo "held";`, "index.php": `<?php echo "fine";`},
-	})
-	idle, busy, g := a.frames(ca), a.frames(ca), newGate(t)
-	if answer := idle.answer(idle.ask("/", ":authority", "x")); answer.body != "fine" {
-		t.Fatalf("before: %v", answer)
-	}
-	stream := busy.ask("/hold.php?gate="+g.path, ":authority", "x")
-	g.wait()
-	a.signal(syscall.SIGTERM)
-	a.waitClosed()
-	if answer := idle.answer(0); answer.goAway == nil {
-		t.Errorf("the idle connection: %v, want GOAWAY", answer)
-	}
-	if answer := busy.answer(stream); answer.goAway == nil {
-		t.Errorf("the busy connection: %v, want GOAWAY first", answer)
-	}
-	g.open()
-	for {
-		answer := busy.answer(stream)
-		if answer.goAway != nil {
-			continue // net/http says it twice: no more, then the last
-		}
-		if answer.body != "held" || !answer.ended {
-			t.Errorf("the request in flight: %v", answer)
-		}
-		break
-	}
-	for name, w := range map[string]*h2wire{"idle": idle, "busy": busy} {
-		var err error
-		for err == nil {
-			_, err = w.ReadFrame()
-		}
-		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) { // by what it sent when the server had closed
-			t.Errorf("the %s connection ended with %v, want it closed", name, err)
-		}
-	}
-	if status := a.waitExit(); status != 0 {
-		t.Errorf("exit status %d, want 0", status)
-	}
-}
-
-// A connection has no more requests at a time than it is told.
-func TestStreamsOfHTTP2AreLimited(t *testing.T) {
-	t.Parallel()
-	a := startApp(t, appOptions{TOML: "[server]\nh2c = true\n[server.http2]\nmax_streams = 2\n[php]\nworkers = 4\n", Files: holdFiles})
-	w := a.frames(nil)
-	var gates []*gate
-	var streams []uint32
-	for range 2 {
-		g := newGate(t)
-		gates, streams = append(gates, g), append(streams, w.ask("/hold.php?gate="+g.path, ":authority", "x"))
-		g.wait()
-	}
-	if got := w.answer(w.ask("/", ":authority", "x")); got.reset == nil || *got.reset != h2.ErrCodeRefusedStream && *got.reset != h2.ErrCodeProtocol {
-		t.Errorf("one more: %v, want it to be reset", got)
-	}
-	gates[0].open()
-	if got := w.answer(streams[0]); got.status != "200" {
-		t.Errorf("the first: %v", got)
-	}
-	if got := w.answer(w.ask("/?i=7", ":authority", "x")); got.body != "7" {
-		t.Errorf("when one has ended: %v, want the page", got)
-	}
-	gates[1].open()
-	if got := w.answer(streams[1]); got.status != "200" {
-		t.Errorf("the second: %v", got)
 	}
 }
