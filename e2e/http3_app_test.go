@@ -141,21 +141,27 @@ func (a *quicApp) wantBody(path, want string) error {
 func (a *quicApp) waitMetric(series string, want float64) {
 	a.t.Helper()
 	err := eventually(func() error {
-		_, body, err := a.fetch(a.request("GET", "/metrics", ""))
-		if err != nil {
-			return err
+		got, err := a.metric(series)
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %v", got)
 		}
-		for line := range strings.Lines(body) {
-			if value, ok := strings.CutPrefix(line, series+" "); ok {
-				if got, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil || got != want {
-					return fmt.Errorf("it is %s", value)
-				}
-				return nil
-			}
-		}
-		return errors.New("there is no such series")
+		return err
 	})
 	if err != nil {
 		a.t.Fatalf("%s was never %v: %v", series, want, err)
 	}
+}
+
+// metric returns the value of a series over HTTP/3.
+func (a *quicApp) metric(series string) (float64, error) {
+	_, body, err := a.fetch(a.request("GET", "/metrics", ""))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(body) {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, errors.New("there is no such series")
 }

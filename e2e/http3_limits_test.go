@@ -175,9 +175,9 @@ func TestHTTP3ConnectionsAreLimited(t *testing.T) {
 		}
 		err = context.Cause(third.Context())
 	}
-	var closed *quic.ApplicationError
-	if !errors.As(err, &closed) || closed.ErrorCode != quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad) {
-		t.Errorf("it ended by %v, want H3_EXCESSIVE_LOAD", err)
+	var refused *quic.TransportError
+	if !errors.As(err, &refused) || refused.ErrorCode != quic.ConnectionRefused {
+		t.Errorf("it ended by %v, want CONNECTION_REFUSED", err)
 	}
 	if err := a.wantBody("/", "x"); err != nil {
 		t.Errorf("a connection within the limit: %v", err)

@@ -144,7 +144,7 @@ func TestConnectionHeadersDoNotReachHTTP3(t *testing.T) {
 	if _, err := s.Write([]byte{0, 1, 'x'}); err != nil {
 		t.Fatal(err)
 	}
-	a.waitMetric(`ephpm_http3_connection_errors_total{stage="connection"}`, 1)
+	a.waitMetric(`ephpm_http3_connection_errors_total{stage="session"}`, 1)
 	a.waitMetric("ephpm_http3_connections_active", 1)
 }
 

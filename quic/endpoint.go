@@ -29,9 +29,15 @@ type Options struct {
 	// ProveAbove is how many handshakes may be under way before new clients must
 	// prove their address first. Zero means that all must.
 	ProveAbove int
+	// Doubts says that a new client must prove its address first, however few
+	// handshakes are under way. Who asks may be somebody else than the address
+	// says. It must not wait. Nil doubts nobody.
+	Doubts func(net.Addr) bool
 	// Admit decides about each new client before anything is answered; an error
-	// refuses it. It must not wait. Nil admits all.
-	Admit func(*quicgo.ClientInfo) error
+	// refuses it. The context ends with the connection or its handshake, and so
+	// must the one that is returned, which is the connection's. It must not
+	// wait. Nil admits all.
+	Admit func(context.Context, *quicgo.ClientInfo) (context.Context, error)
 	// Log gets what the kernel could not do, once for each.
 	Log *slog.Logger
 }
@@ -55,7 +61,7 @@ func Open(o Options) (*Endpoint, error) {
 		return nil, err
 	}
 	e := &Endpoint{log: o.Log}
-	e.Handshakes.proveAbove = int64(o.ProveAbove)
+	e.Handshakes.proveAbove, e.Handshakes.doubts = int64(o.ProveAbove), o.Doubts
 	for i, c := range conns {
 		s := newSocket(c, i, e.refusedGSO)
 		e.sockets = append(e.sockets, s)
@@ -76,10 +82,11 @@ func Open(o Options) (*Endpoint, error) {
 }
 
 // admit returns what decides about new clients.
-func (e *Endpoint) admit(ask func(*quicgo.ClientInfo) error) func(context.Context, *quicgo.ClientInfo) (context.Context, error) {
+func (e *Endpoint) admit(ask func(context.Context, *quicgo.ClientInfo) (context.Context, error)) func(context.Context, *quicgo.ClientInfo) (context.Context, error) {
 	return func(ctx context.Context, c *quicgo.ClientInfo) (context.Context, error) {
 		if ask != nil {
-			if err := ask(c); err != nil {
+			var err error
+			if ctx, err = ask(ctx, c); err != nil {
 				return nil, err
 			}
 		}

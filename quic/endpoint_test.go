@@ -67,11 +67,11 @@ func startEcho(t *testing.T, o Options) *echo {
 	}
 	o.Network, o.Log = "udp", slog.New(slog.DiscardHandler)
 	e := &echo{t: t}
-	o.Admit = func(c *quicgo.ClientInfo) error {
+	o.Admit = func(ctx context.Context, c *quicgo.ClientInfo) (context.Context, error) {
 		if c.AddrVerified {
 			e.proved.Add(1)
 		}
-		return nil
+		return ctx, nil
 	}
 	var err error
 	if e.Endpoint, err = Open(o); err != nil {
@@ -295,6 +295,13 @@ func TestStrangersProveTheirAddressWhenManyShakeHands(t *testing.T) {
 		t.Errorf("%d clients proved their address, want 1", got)
 	}
 	eventually(t, func() bool { return e.Handshakes.underWay.Load() == 0 }, "the handshake is still counted as under way")
+
+	doubted := startEcho(t, Options{Sockets: 1, ProveAbove: 1000, Doubts: func(net.Addr) bool { return true }})
+	c, _ = doubted.dial(clientTLS(), nil)
+	wantPing(t, c, "hi")
+	if got := doubted.proved.Load(); got != 1 {
+		t.Errorf("%d doubted clients proved their address, want 1", got)
+	}
 
 	calm := startEcho(t, Options{Sockets: 1, ProveAbove: 1})
 	c, _ = calm.dial(clientTLS(), nil)

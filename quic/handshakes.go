@@ -15,6 +15,7 @@ import (
 // that they write from (Retry, §8.1.2), which costs them one round trip.
 type Handshakes struct {
 	proveAbove int64
+	doubts     func(net.Addr) bool // Options.Doubts
 	underWay   atomic.Int64
 	retries    atomic.Int64
 	failed     atomic.Int64
@@ -27,8 +28,8 @@ func (h *Handshakes) Retries() int64 { return h.retries.Load() }
 func (h *Handshakes) Failed() int64 { return h.failed.Load() }
 
 // mustProve is quicgo.Transport.VerifySourceAddress.
-func (h *Handshakes) mustProve(net.Addr) bool {
-	if h.underWay.Load() < h.proveAbove {
+func (h *Handshakes) mustProve(client net.Addr) bool {
+	if h.underWay.Load() < h.proveAbove && (h.doubts == nil || !h.doubts(client)) {
 		return false
 	}
 	h.retries.Add(1)

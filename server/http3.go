@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -27,7 +28,6 @@ type http3Server struct {
 	idle      time.Duration // of a connection without a request; 0: for ever
 	next      http.Handler
 	proxies   proxies
-	limits    *connections
 	log       *slog.Logger
 	metrics   *http3Metrics
 	udp       *http3Endpoints
@@ -50,6 +50,7 @@ type http3Endpoints struct {
 	all     []*quic.Endpoint
 	keys    *quic.Keys
 	keyFile string // empty for keys without one
+	door    *http3Door
 }
 
 // openHTTP3 opens the UDP addresses of a checked configuration, nil without HTTP/3.
@@ -59,7 +60,7 @@ func openHTTP3(c Config, tcp []endpoint, log *slog.Logger) (*http3Endpoints, err
 	if !c.speaksTLS() || !h.Enabled {
 		return nil, nil
 	}
-	e := &http3Endpoints{keys: quic.NewKeys(), keyFile: h.KeyFile}
+	e := &http3Endpoints{keys: quic.NewKeys(), keyFile: h.KeyFile, door: &http3Door{knocks: map[netip.Addr]int{}}}
 	if e.keyFile == "" && c.usesACME() {
 		e.keyFile = filepath.Join(c.Server.TLS.CacheDir, "quic.keys")
 	}
@@ -70,15 +71,15 @@ func openHTTP3(c Config, tcp []endpoint, log *slog.Logger) (*http3Endpoints, err
 		}
 	}
 	for _, a := range udpAddresses(c.Server, tcp) {
-		one, err := quic.Open(quic.Options{
+		o := quic.Options{
 			Network: a.network, Addr: a.addr, Sockets: h.Sockets, Keys: e.keys, ProveAbove: h.RetryAbove, Log: log,
-		})
+			Doubts: e.door.doubts, Admit: e.door.admit,
+		}
+		one, err := quic.Open(o)
 		if a.freePort && errors.Is(err, syscall.EADDRINUSE) { // what is free for TCP need not be for UDP; clients are told the port
 			host, _ := splitHostPort(a.addr)
-			a.addr, a.freePort = host+":0", false
-			one, err = quic.Open(quic.Options{
-				Network: a.network, Addr: a.addr, Sockets: h.Sockets, Keys: e.keys, ProveAbove: h.RetryAbove, Log: log,
-			})
+			a.addr, o.Addr = host+":0", host+":0"
+			one, err = quic.Open(o)
 		}
 		if err != nil {
 			_ = e.close() // nothing was read from them
@@ -159,7 +160,6 @@ func (s *Server) answerHTTP3(udp *http3Endpoints) error {
 		idle:    time.Duration(s.config.Server.Timeouts.Idle),
 		next:    s,
 		proxies: s.proxies,
-		limits:  s.conns,
 		log:     s.log,
 		udp:     udp,
 		metrics: newHTTP3Metrics(s.metrics, udp.all),
@@ -167,6 +167,7 @@ func (s *Server) answerHTTP3(udp *http3Endpoints) error {
 		tls:     http3.ConfigureTLSConfig(s.certs.tlsConfig(http3.NextProtoH3)),
 		headers: map[int][]string{},
 	}
+	udp.door.limits, udp.door.proxies = s.conns, s.proxies
 	h.tls.SetSessionTicketKeys(udp.keys.Tickets(ticketsOfHTTP3))
 	h.server = &http3.Server{
 		Handler:        h,

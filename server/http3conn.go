@@ -49,13 +49,11 @@ func (c *http3Conn) watch() {
 	case <-c.quic.HandshakeComplete():
 		quic.Done(c.quic)
 		m.opened()
-		place, ok := c.sit()
-		if !ok {
+		if !c.server.udp.door.enter(c.quic) {
 			_ = c.quic.CloseWithError(quicgo.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), "too many connections")
 		}
 		c.startIdling()
 		<-ctx.Done()
-		place.stand()
 		m.closed(context.Cause(ctx))
 	case <-ctx.Done(): // counted as a failed handshake
 	}
@@ -67,13 +65,6 @@ func (c *http3Conn) watch() {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	delete(c.server.conns, c)
-}
-
-// sit takes the connection's place among all. Only now is it sure that the client has
-// the address that it writes from: anybody could use up the places of somebody else.
-func (c *http3Conn) sit() (seat, bool) {
-	p := c.server.proxies.peerAt(c.quic.RemoteAddr(), c.quic.LocalAddr())
-	return c.server.limits.sit(p.ip, p.proxy)
 }
 
 // startIdling starts to count the time without a request. http3.Server would count

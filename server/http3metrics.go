@@ -10,8 +10,8 @@ import (
 
 // Values of the label "stage" of ephpm_http3_connection_errors_total.
 const (
-	stageHandshake  = "handshake"
-	stageConnection = "connection" // after it
+	stageHandshake = "handshake"
+	stageSession   = "session" // after it
 )
 
 // http3Metrics counts HTTP/3. It always counts; without a registry nobody asks.
@@ -34,7 +34,7 @@ func newHTTP3Metrics(m *metrics, all []*quic.Endpoint) *http3Metrics {
 		}),
 		broken: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ephpm_http3_connection_errors_total", Help: "Connections that ended by an error.",
-			ConstLabels: prometheus.Labels{"stage": stageConnection},
+			ConstLabels: prometheus.Labels{"stage": stageSession},
 		}),
 		requests: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ephpm_http3_requests_total", Help: "Requests over HTTP/3.",

@@ -230,6 +230,13 @@ func (a *connections) sit(client netip.Addr, proxy bool) (seat, bool) {
 	return seat{a, c.client}, true
 }
 
+// of returns how many connections a client has that are counted for it.
+func (a *connections) of(client netip.Addr) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.byIP[limitKey(client)]
+}
+
 func (s seat) stand() {
 	if s.all == nil {
 		return

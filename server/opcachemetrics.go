@@ -6,25 +6,14 @@ import (
 	"ephpm/phpbridge"
 )
 
-// An opcacheReader is a pool that tells what its OPcache holds. It may take a second.
-type opcacheReader interface{ OPcache() phpbridge.OPcache }
-
-// opcacheOf returns what the OPcache of a pool holds; a fake has none.
-func opcacheOf(w workers) phpbridge.OPcache {
-	if r, ok := w.(opcacheReader); ok {
-		return r.OPcache()
-	}
-	return phpbridge.OPcache{}
-}
-
-// OPcache implements opcacheReader: that of the pool that runs, and the totals of those
+// OPcache returns that of the pool that runs, and the totals of those
 // before it.
 func (p *ownPool) OPcache() phpbridge.OPcache {
 	p.mu.Lock()
 	sum, pool := p.pastOPcache, p.pool
 	p.mu.Unlock()
 	if pool != nil {
-		sum.Add(opcacheOf(pool))
+		sum.Add(pool.OPcache())
 	}
 	return sum
 }
@@ -37,7 +26,7 @@ func (p *pools) opcache() phpbridge.OPcache {
 	p.mu.Unlock()
 	each := make(chan phpbridge.OPcache, len(all))
 	for _, w := range all {
-		go func() { each <- opcacheOf(w) }() // ends in a second or two
+		go func() { each <- w.OPcache() }() // ends in a second or two
 	}
 	for range all {
 		sum.Add(<-each)

@@ -158,7 +158,7 @@ func (p *ownPool) killResting() {
 // end closes a pool and keeps its totals.
 func (p *ownPool) end(ctx context.Context, pool workers) error {
 	err := pool.Close(ctx)
-	total, opcache := pool.Stats(), opcacheOf(pool).Totals()
+	total, opcache := pool.Stats(), pool.OPcache().Totals()
 	p.mu.Lock()
 	addStats(&p.past, total)
 	p.pastOPcache.Add(opcache)

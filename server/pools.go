@@ -24,6 +24,9 @@ type workers interface {
 	Stats() phpbridge.Stats
 	// Running returns the requests that have a job, in no order.
 	Running() []phpbridge.Running
+	// OPcache returns what OPcache holds, after Close the totals. It may take a
+	// second.
+	OPcache() phpbridge.OPcache
 }
 
 // pools are all workers of a server. A pool is a trust boundary: sites that do not

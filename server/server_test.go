@@ -56,6 +56,8 @@ func (p *fakePool) Stats() phpbridge.Stats { return phpbridge.Stats{} }
 
 func (p *fakePool) Running() []phpbridge.Running { return nil }
 
+func (p *fakePool) OPcache() phpbridge.OPcache { return phpbridge.OPcache{} }
+
 func (p *fakePool) isClosed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,6 +89,8 @@ func (discardPool) Reload(context.Context) error { return nil }
 func (discardPool) Stats() phpbridge.Stats { return phpbridge.Stats{} }
 
 func (discardPool) Running() []phpbridge.Running { return nil }
+
+func (discardPool) OPcache() phpbridge.OPcache { return phpbridge.OPcache{} }
 
 type discardResponse struct{}
 
