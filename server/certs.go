@@ -55,7 +55,7 @@ type certificates struct {
 // A certEntry is a certificate and what its files were when they were looked at.
 type certEntry struct {
 	keyPair
-	loaded *tls.Certificate // of dir's nil as long as it could not be used
+	loaded *tls.Certificate // nil for one of dir that could not be used yet
 	stamp  stamp            // of the files that were read last, whether they could be used or not
 	seen   stamp            // at the last look
 }

@@ -4,8 +4,8 @@ package server
 type AdminConfig struct {
 	// Listen is the address of a listener for health, readiness, the requests
 	// that run and, when they are enabled, the metrics, which are then no longer
-	// on the listeners of clients. It speaks plain HTTP and knows no limits: let nobody else reach
-	// it. Empty means none.
+	// on the listeners of clients. It speaks plain HTTP and knows no limits: let
+	// nobody else reach it. Empty means none.
 	Listen string `toml:"listen"`
 	// Pprof serves Go's profiles below /debug/pprof/ there.
 	Pprof bool `toml:"pprof"`

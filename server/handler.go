@@ -120,7 +120,8 @@ func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
 		return handlerError
 	}
 	path, ok := decodePath(t.path)
-	if !ok || r.Method == http.MethodConnect || r.ProtoMajor > 1 && isMalformed(r) { // CONNECT names no path (RFC 9110 §9.3.6)
+	isConnect := r.Method == http.MethodConnect // it names no path (RFC 9110 §9.3.6)
+	if !ok || isConnect || r.ProtoMajor > 1 && isMalformed(r) {
 		w.fail(http.StatusBadRequest)
 		return handlerError
 	}

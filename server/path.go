@@ -11,9 +11,9 @@ type target struct {
 
 // parseTarget takes a request target apart. Of an absolute URL (RFC 9112 §3.2.2)
 // it keeps what follows the authority. It reports false for a target that names
-// no path: "*", or the authority of a CONNECT; for a URL without a host (§4.2.1); and for one
-// with user information, which is there to make a host look like another (RFC 9110
-// §4.2.4). None has white space or control characters (RFC 3986 §2).
+// no path: "*", or the authority of a CONNECT; for a URL without a host (RFC 9110
+// §4.2.1); for one with user information, which is there to make a host look like
+// another (RFC 9110 §4.2.4); and for white space and control characters (RFC 3986 §2).
 func parseTarget(s string) (target, bool) {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] == 0x7f {

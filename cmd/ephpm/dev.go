@@ -23,7 +23,8 @@ const (
 )
 
 // dev serves a directory to who works on it: on this machine alone, with edits
-// that show at once, errors in the page and a line for each request, without a configuration file.
+// that show at once, errors in the page and a line for each request, without a
+// configuration file.
 func dev(args, environ []string, stderr io.Writer) int {
 	r := request{environ: environ, alone: true, defaults: devDefaults}
 	port := devPort
