@@ -105,9 +105,9 @@ func (s *Server) unheard(c *conn, status int) {
 		status = clientClosed
 	}
 	s.metrics.answered(&response{status: status}, "", handlerError, now)
-	if s.access == nil {
+	if s.access.main == nil {
 		return
 	}
 	p := newPeer(c.RemoteAddr().String(), "")
-	s.access.add(&entry{at: now, addr: p.addr, port: p.port, by: handlerError, status: status})
+	s.access.main.add(&entry{at: now, addr: p.addr, port: p.port, by: handlerError, status: status})
 }

@@ -41,6 +41,7 @@ const clientClosed = 499
 // A trail is what a request leaves for its entry on its way.
 type trail struct {
 	id, site    string
+	access      *accessLog // where it goes; nil: nowhere
 	queued, ran time.Duration
 	body        int64 // bytes of the request body that were read
 }

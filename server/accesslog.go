@@ -23,10 +23,11 @@ const (
 	accessDelay = 200 * time.Millisecond
 )
 
-// An accessLog writes a line for each request. A nil *accessLog writes nothing. add
-// may be called from any goroutine; run once, which ends it.
+// An accessLog writes a line for each request. add may be called from any goroutine;
+// run once, which ends it.
 type accessLog struct {
 	format  func(b []byte, e *entry) []byte
+	key     string // of the configuration
 	name    string // of the file, or AccessStdout
 	log     *slog.Logger
 	scratch sync.Pool // of *[]byte
@@ -44,33 +45,34 @@ type accessLog struct {
 	spare []byte // lines' other buffer
 }
 
-// newAccessLog opens the log of a checked configuration; it is nil when there is none.
-func newAccessLog(c LoggingConfig, log *slog.Logger) (*accessLog, error) {
+// newAccessLog opens the log of a checked configuration, which has it at key; it is
+// nil when there is none.
+func newAccessLog(key string, c LoggingConfig, log *slog.Logger) (*accessLog, error) {
 	if c.Access == "" {
 		return nil, nil
 	}
 	a := &accessLog{
-		format: accessFormats[c.AccessFormat], name: c.Access, log: log,
+		format: accessFormats[c.AccessFormat], key: key, name: c.Access, log: log,
 		some: make(chan struct{}, 1), many: make(chan struct{}, 1), again: make(chan struct{}, 1),
 	}
 	a.scratch.New = func() any { return new([]byte) }
 	var err error
-	a.file, err = openAccess(a.name)
+	a.file, err = a.open()
 	return a, err
 }
 
-func openAccess(name string) (*os.File, error) {
-	if name == AccessStdout {
+func (a *accessLog) open() (*os.File, error) {
+	if a.name == AccessStdout {
 		// A copy: Go ends the process when nobody reads the descriptor 1.
 		fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
 		if err != nil {
-			return nil, fmt.Errorf("server.logging.access: standard output: %w", err)
+			return nil, fmt.Errorf("%s: standard output: %w", a.key, err)
 		}
 		return os.NewFile(uintptr(fd), AccessStdout), nil
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	f, err := os.OpenFile(a.name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {
-		return nil, fmt.Errorf("server.logging.access: %w", err)
+		return nil, fmt.Errorf("%s: %w", a.key, err)
 	}
 	return f, nil
 }
@@ -108,11 +110,7 @@ func poke(c chan struct{}) {
 
 // reopen opens the file anew, when what was added before is written: it has been
 // renamed.
-func (a *accessLog) reopen() {
-	if a != nil {
-		poke(a.again)
-	}
-}
+func (a *accessLog) reopen() { poke(a.again) }
 
 // run writes until ctx ends, and then the rest.
 func (a *accessLog) run(ctx context.Context) {
@@ -146,9 +144,9 @@ func (a *accessLog) run(ctx context.Context) {
 // is better than nothing.
 func (a *accessLog) turn() {
 	a.flush()
-	f, err := openAccess(a.name)
+	f, err := a.open()
 	if err != nil {
-		a.log.Error("the access log is not opened anew", "err", err)
+		a.log.Error("the access log is not opened anew", "file", a.name, "err", err)
 		return
 	}
 	_ = a.file.Close() // as in run
@@ -172,9 +170,9 @@ func (a *accessLog) flush() {
 	}
 	switch {
 	case err != nil && !a.failed:
-		a.log.Error("the access log cannot be written, lines are lost", "err", err)
+		a.log.Error("the access log cannot be written, lines are lost", "file", a.name, "err", err)
 	case err == nil && a.failed:
-		a.log.Info("the access log is written again", "lost", a.dropped.Load())
+		a.log.Info("the access log is written again", "file", a.name, "lost", a.dropped.Load())
 	}
 	a.failed = err != nil
 	a.giveBack(lines)

@@ -121,7 +121,7 @@ func quoted(line string) (n int) {
 func newAccess(t *testing.T) (a *accessLog, name string, end func() string) {
 	t.Helper()
 	name = filepath.Join(t.TempDir(), "access.log")
-	a, err := newAccessLog(LoggingConfig{Access: name, AccessFormat: AccessCommon}, quiet)
+	a, err := newAccessLog("server.logging.access", LoggingConfig{Access: name, AccessFormat: AccessCommon}, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

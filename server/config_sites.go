@@ -64,6 +64,7 @@ type SiteConfig struct {
 	Limits    SiteLimitsConfig    `toml:"limits"`
 	Request   SiteRequestConfig   `toml:"request"`
 	Timeouts  SiteTimeoutsConfig  `toml:"timeouts"`
+	Logging   SiteLoggingConfig   `toml:"logging"`
 	WebSocket SiteWebSocketConfig `toml:"websocket"`
 
 	fromDirectory bool `toml:"-"` // it comes and goes with a directory of SitesDir
@@ -208,6 +209,7 @@ func (c Config) forSite(s SiteConfig) Config {
 	replace(&c.Server.Request.MaxBodySize, s.Request.MaxBodySize)
 	replace(&c.Server.Timeouts.Request, s.Timeouts.Request)
 	c.Server.WebSocket = s.WebSocket.of(c.Server.WebSocket)
+	c.Server.Logging = s.Logging.of(c.Server.Logging)
 	return c
 }
 
@@ -253,6 +255,7 @@ func (k *checks) sites(c Config) {
 			k.websocketFiles(key+".websocket_files", own.Server)
 		}
 		k.siteWebSocket(key+".websocket", s.WebSocket)
+		k.siteLogging(key+".logging", s.Logging)
 		k.isolation(key, s)
 		k.siteINI(key+".ini", s)
 		k.env(key+".env", s.Env)

@@ -37,7 +37,7 @@
 //     (sendfile.go).
 //
 // An error may have a page of the site's own (errorpage.go). At the end the request
-// is counted (metrics.go) and written to the access log (accesslog.go). A client that
+// is counted (metrics.go) and written to its access log (accesslogs.go). A client that
 // takes or sends too little for too long is cut: by the watch over connections
 // (slowread.go), or on streams of HTTP/2 and HTTP/3 by a deadline.
 //

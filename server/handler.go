@@ -35,6 +35,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	r = s.proxies.through(r)
 	w.request = r
 	w.last = mayHaveTwoEnds(r)
+	w.trail.access = s.access.main
 	s.metrics.begin()
 	defer s.metrics.end()
 
@@ -61,9 +62,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		s.refusedUpgrade(w, r)
 	}
 	s.metrics.answered(w, r.Method, by, start)
-	if s.access != nil {
+	if access := w.trail.access; access != nil {
 		e := entryOf(w, r, by, start, time.Now())
-		s.access.add(&e)
+		access.add(&e)
 	}
 	cut := w.cut
 	if !w.isOver() {
@@ -142,7 +143,7 @@ func (s *Server) answer(w *response, r *http.Request, now time.Time) handler {
 		return s.redirect.answer(w, r, t.uri)
 	}
 	v := &visit{id: s.requestID(r), target: t, path: path}
-	w.trail.id, w.trail.site = v.id, site.name
+	w.trail.id, w.trail.site, w.trail.access = v.id, site.name, site.access
 	if s.config.Server.Logging.RequestIDHeader {
 		w.Header()["X-Request-Id"] = []string{v.id}
 	}

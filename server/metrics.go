@@ -325,16 +325,11 @@ func (m *metrics) badProxyHeader() {
 	}
 }
 
-// accessLog counts what the access log loses.
-func (m *metrics) accessLog(a *accessLog) {
+// accessLogs counts what the access logs lose.
+func (m *metrics) accessLogs(a *accessLogs) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "ephpm_access_log_dropped_total", Help: "Lines of the access log that the disk did not take.",
-	}, func() float64 {
-		if a == nil {
-			return 0
-		}
-		return float64(a.dropped.Load())
-	}))
+		Name: "ephpm_access_log_dropped_total", Help: "Lines of the access logs that the disk did not take.",
+	}, func() float64 { return float64(a.dropped()) }))
 }
 
 // connections shows how many there are.

@@ -41,8 +41,8 @@ type Server struct {
 	ids         *ids
 	proxies     proxies // who may name the client of a request
 	conns       *connections
-	admin       *admin            // nil when there is none
-	access      *accessLog        // nil when there is none
+	admin       *admin // nil when there is none
+	access      *accessLogs
 	out         *outgoing         // what happens to answers that are no site's; may be nil
 	hears       bool              // conns tell of requests that net/http does not pass on
 	rates       *buckets          // of clients; nil when they have none
@@ -165,19 +165,19 @@ func newServerWith(c Config, p *pools, stores *stores, log *slog.Logger) (*Serve
 		s.metrics, s.metricsPath = newMetrics(log), c.Server.Metrics.Path
 	}
 	var err error
-	if s.access, err = newAccessLog(c.Server.Logging, log); err != nil {
+	if s.access, err = openAccessLogs(c, log); err != nil {
 		s.loop.Close()
 		p.closeUnused()
 		return nil, err
 	}
-	s.hears = s.access != nil || s.metrics != nil
+	s.hears = s.access.main != nil || s.metrics != nil
 	s.conns = newConnections(c.Server.Limits, s.metrics)
 	if s.hears {
 		s.conns.unheard = s.unheard
 	}
 	if s.metrics != nil {
 		s.metrics.connections(s.conns.count)
-		s.metrics.accessLog(s.access)
+		s.metrics.accessLogs(s.access)
 	}
 	s.out = newOutgoing(c.Server.Response.ownHeaders(), nil)
 	s.rates = newBuckets(c.Server.Limits.PerIPRate, c.Server.Limits.PerIPBurst)
@@ -224,7 +224,7 @@ func (s *Server) openSites() error {
 			s.stores.remove(context.Background(), name, func(*kv.Store) {}) // nobody has seen it
 			return nil, err
 		}
-		site.access = s.access
+		site.access = s.access.of(c.Server.Logging)
 		site.clientRates = sc.Limits.clientBuckets(c.Server.Limits)
 		if c.Server.WebSocket.Enabled {
 			site.openSockets(c, sc.WebSocket, sockets)
@@ -266,7 +266,7 @@ func (s *Server) Reload(ctx context.Context) error {
 	return s.pools.reload(ctx)
 }
 
-// ReopenLogs opens the file of the access log anew; call it when the file was
+// ReopenLogs opens the files of the access logs anew; call it when they were
 // renamed.
 func (s *Server) ReopenLogs() { s.access.reopen() }
 
@@ -299,9 +299,7 @@ func (s *Server) serve(ctx context.Context, endpoints []endpoint) error {
 		hs.TLSConfig = s.certs.tcpConfig()
 		wg.Go(func() { s.certs.run(background) })
 	}
-	if s.access != nil {
-		wg.Go(func() { s.access.run(background) })
-	}
+	wg.Go(func() { s.access.run(background) })
 	if rate := int64(s.config.Server.Limits.MinDataRate); rate > 0 {
 		wg.Go(func() { s.conns.watchSlow(background, slowWindow(s.config.Server), rate) })
 	}

@@ -38,6 +38,7 @@ func (c Config) Validate() error {
 	k.kv(c)
 	k.rules("", c)
 	k.sites(c)
+	k.accessFormats(c)
 	return errors.Join(k...)
 }
 

@@ -217,6 +217,9 @@ func (l *loader) resolve(dir string) {
 			paths = append(paths, &s.Auth[n].File)
 		}
 		paths = append(paths, &s.Root, &s.TLS.Cert, &s.TLS.Key)
+		if access := &s.Logging.Access; *access != server.AccessStdout && *access != server.AccessOff {
+			paths = append(paths, access)
+		}
 	}
 	if c.Server.ControlSocket != server.ControlAuto {
 		paths = append(paths, &c.Server.ControlSocket)
