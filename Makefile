@@ -30,7 +30,7 @@ test: setup-test ## every test, again with the race detector, the C code under s
 	go test -race -timeout 30m ./...
 	build/test-c.sh
 
-valgrind: setup-test ## the C code and PHP under valgrind, some minutes
+valgrind: setup-test ## PHP and our C code under valgrind in nearly every test, about an hour
 	build/test-valgrind.sh
 
 lint: setup-lint ## formatting, vet, staticcheck

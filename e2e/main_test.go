@@ -16,6 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the tests produce for the documentation (docs/chat.png)")
 
+// under has the server's PHP run under a command, see build/test-valgrind.sh.
+var under = flag.String("under", "", "command that runs the zygotes, and with them the workers")
+
 // binary is the path of the ephpm that TestMain built.
 var binary string
 
@@ -70,6 +73,10 @@ func buildAndRun(m *testing.M) int {
 	if raceEnabled {
 		args = append(args, "-race")
 		os.Setenv("GORACE", "atexit_sleep_ms=0") // else every server takes a second to end
+	}
+	if *under != "" {
+		args = append(args, "-tags", "under")
+		os.Setenv("EPHPM_UNDER", *under)
 	}
 	build := exec.Command("go", append(args, "../cmd/ephpm")...)
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr

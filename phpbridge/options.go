@@ -104,9 +104,6 @@ type Options struct {
 	StderrRate int
 	// Log gets life cycle, crashes and what PHP logs. It must not be nil.
 	Log *slog.Logger
-
-	// under is a command that runs the zygote, for tests: valgrind and its options.
-	under []string
 }
 
 // INI is one php.ini directive.

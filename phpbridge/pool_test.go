@@ -20,8 +20,12 @@ import (
 // generous because the machine may be busy; a passing test never uses it up.
 const patience = time.Minute
 
-// under is how the processes of PHP are run, see build/test-valgrind.sh.
-var under = flag.String("under", "", "command that runs the zygote, and with it the workers")
+func init() {
+	flag.Func("under", "command that runs the zygote, and with it the workers", func(s string) error {
+		under = strings.Fields(s)
+		return nil
+	})
+}
 
 // testPool starts a pool and closes it at the end of the test.
 func testPool(t *testing.T, change func(*Options)) *Pool {
@@ -32,7 +36,6 @@ func testPool(t *testing.T, change func(*Options)) *Pool {
 		Backlog:     100,
 		BacklogWait: patience,
 		Log:         slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
-		under:       strings.Fields(*under),
 	}
 	if change != nil {
 		change(&o)

@@ -84,6 +84,9 @@ size_t ephpm_trace(pid_t pid, char *text, size_t size)
 	if (!peek(pid, &EG(current_execute_data), &at, sizeof(at))) {
 		return 0;
 	}
+	if (!at) {
+		return snprintf(text, size, "{no script}\n");
+	}
 	for (int i = 0; at && i < FRAMES_MAX && size - len > 4 * NAME_MAX_SHOWN; i++) {
 		if (!peek(pid, at, &frame, sizeof(frame))) {
 			break;

@@ -65,7 +65,7 @@ func startZygote(ctx context.Context, o *Options, m *memory, doorbell, stderr *o
 		_ = theirs.Close() // the first error counts
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	cmd := zygoteCommand(o.under)
+	cmd := zygoteCommand()
 	cmd.Env = roleEnvironment(o.User.environ(os.Environ()), "zygote")
 	for name, value := range o.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
@@ -95,7 +95,11 @@ func startZygote(ctx context.Context, o *Options, m *memory, doorbell, stderr *o
 	return z, nil
 }
 
-func zygoteCommand(under []string) *exec.Cmd {
+// under is the command that runs every zygote, and with it the workers: valgrind
+// and its options. Empty but in tests, and in a program that was built for them.
+var under []string
+
+func zygoteCommand() *exec.Cmd {
 	const self = "/proc/self/exe"
 	if len(under) > 0 {
 		program, _ := os.Readlink(self) // there is none only if nothing can be started
