@@ -60,6 +60,7 @@ func (r *Registry[S]) Subscribe(id ID, channelName string) bool {
 	}
 	m.joined = append(m.joined, seat[S]{channel: c, index: len(c.members)})
 	c.members = append(c.members, m)
+	r.seats++
 	return true
 }
 
@@ -86,6 +87,7 @@ func (r *Registry[S]) Unsubscribe(id ID, channelName string) bool {
 
 // leaveLocked gives up m.joined[i]: the channel's last member takes the seat.
 func (r *Registry[S]) leaveLocked(m *member[S], i int) {
+	r.seats--
 	left := m.joined[i]
 	m.joined = slices.Delete(m.joined, i, i+1)
 
@@ -161,6 +163,14 @@ func (r *Registry[S]) Channels() int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return len(r.channels)
+}
+
+// Subscriptions returns the number of members of all channels; one that is in two
+// counts twice.
+func (r *Registry[S]) Subscriptions() int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.seats
 }
 
 // Broadcast calls send, which must not wait, for the sink of everybody who is in

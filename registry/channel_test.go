@@ -120,8 +120,8 @@ func TestSubscribeEndsAtTheLimit(t *testing.T) {
 func TestSubscribingTwiceCountsOnce(t *testing.T) {
 	r := New[*fakeSink](Options{})
 	id, sink := join(t, r, "lobby", "lobby")
-	if got := r.Count("lobby"); got != 1 {
-		t.Errorf("Count = %d, want 1", got)
+	if got, all := r.Count("lobby"), r.Subscriptions(); got != 1 || all != 1 {
+		t.Errorf("Count = %d, Subscriptions = %d, want 1 and 1", got, all)
 	}
 	r.Broadcast("lobby", ID{}, (*fakeSink).take, nil)
 	if got := sink.frames.Load(); got != 1 {
@@ -193,8 +193,8 @@ func TestRemoveLeavesEveryChannel(t *testing.T) {
 	id, gone := join(t, r, "a", "b", "c")
 	_, stays := join(t, r, "b")
 	r.Remove(id)
-	if r.Channels() != 1 || r.Count("b") != 1 {
-		t.Errorf("%d channels, %d in b, want 1 and 1", r.Channels(), r.Count("b"))
+	if r.Channels() != 1 || r.Count("b") != 1 || r.Subscriptions() != 1 {
+		t.Errorf("%d channels, %d in b, %d in all, want 1, 1 and 1", r.Channels(), r.Count("b"), r.Subscriptions())
 	}
 	r.Broadcast("b", ID{}, (*fakeSink).take, nil)
 	if gone.frames.Load() != 0 || stays.frames.Load() != 1 {

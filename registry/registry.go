@@ -36,6 +36,7 @@ type Registry[S any] struct {
 	mu       sync.RWMutex // guards the following and all they hold
 	members  map[ID]*member[S]
 	channels map[string]*channel[S] // none is empty
+	seats    int                    // in all channels
 }
 
 // A member is one connection. Its id and sink never change.

@@ -28,7 +28,7 @@ func (s *sockets) enter(w *response, r *http.Request, c *socket, vars phpbridge.
 	}
 	connect, replayed := eventVars(vars, c.id.String(), sameOrigin(r))
 	c.vars = replayed
-	header, ok := s.connect(w, r, c, event{eventConnect, connect, body})
+	header, ok := s.connect(w, r, c, event{name: eventConnect, vars: connect, body: body})
 	if !ok {
 		s.abandon(c)
 	}

@@ -19,11 +19,14 @@ type event struct {
 	name string // eventConnect, eventMessage or eventDisconnect
 	vars phpbridge.Vars
 	body []byte
+
+	waited time.Duration // before dispatch
 }
 
 // dispatch runs an event and counts it. The script's output goes to w.
 func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.ResponseWriter) (fatal bool, err error) {
-	s.metrics.events.WithLabelValues(e.name).Inc()
+	counts := s.metrics.event[e.name]
+	counts.given.Inc()
 	posts := s.posts(c, e.name)
 	defer c.posts.Store(nil)
 	result, err := s.inTurn(ctx, e.name, w, &phpbridge.Request{
@@ -48,7 +51,12 @@ func (s *sockets) dispatch(ctx context.Context, c *socket, e event, w http.Respo
 		s.failed(ctx, c, e.name, failure(ctx, err), slog.Any("err", err))
 		return false, err
 	}
-	s.metrics.eventTime.WithLabelValues(e.name).Observe(result.Ran.Seconds())
+	counts.ran.Observe(result.Ran.Seconds())
+	queued := e.waited + result.Queued
+	counts.queued.Observe(queued.Seconds())
+	if e.name != eventMessage && s.log.Enabled(ctx, slog.LevelDebug) {
+		s.log.Debug("event ran", "site", s.site, "event", e.name, "connection", c.id.String(), "queued", queued, "ran", result.Ran)
+	}
 	return result.Fatal, nil
 }
 
@@ -81,23 +89,38 @@ const forEver = 100 * 365 * 24 * time.Hour
 // inTurn gives a request to the pool when it is its turn. Only disconnect waits
 // for that as long as it takes: it must not be lost.
 func (s *sockets) inTurn(ctx context.Context, name string, w http.ResponseWriter, r *phpbridge.Request) (phpbridge.Result, error) {
+	var waited time.Duration
 	select {
 	case s.turns <- struct{}{}:
 	default:
-		var over <-chan time.Time
-		if name != eventDisconnect {
-			over = time.After(s.eventWait)
+		start := time.Now()
+		if err := s.waitForTurn(ctx, name); err != nil {
+			return phpbridge.Result{}, err
 		}
-		select {
-		case s.turns <- struct{}{}:
-		case <-over:
-			return phpbridge.Result{}, phpbridge.ErrBusy
-		case <-ctx.Done():
-			return phpbridge.Result{}, ctx.Err()
-		}
+		waited = time.Since(start)
 	}
 	defer func() { <-s.turns }()
-	return s.php.Serve(ctx, w, r)
+	result, err := s.php.Serve(ctx, w, r)
+	result.Queued += waited
+	return result, err
+}
+
+func (s *sockets) waitForTurn(ctx context.Context, name string) error {
+	n := &s.metrics.event[name].waiting
+	n.Add(1)
+	defer n.Add(-1)
+	var over <-chan time.Time
+	if name != eventDisconnect {
+		over = time.After(s.eventWait)
+	}
+	select {
+	case s.turns <- struct{}{}:
+		return nil
+	case <-over:
+		return phpbridge.ErrBusy
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // failed counts and logs an event that did not run to its end.
@@ -150,22 +173,23 @@ func (s *sockets) runMessage(ctx context.Context, c *socket, m websocket.Message
 	vars = vars.Add("WS_OPCODE", opcode)
 	vars = vars.Add("CONTENT_TYPE", contentType)
 
-	err := s.dispatchSilently(ctx, c, event{eventMessage, vars, m.Data})
+	err := s.dispatchSilently(ctx, c, event{name: eventMessage, vars: vars, body: m.Data})
 	if errors.Is(err, phpbridge.ErrTimeout) {
 		s.metrics.eventTimeouts.Inc()
 	}
 	return err
 }
 
-// disconnect runs the disconnect event. The client is gone, so ctx is the
-// server's.
-func (s *sockets) disconnect(ctx context.Context, c *socket, closed websocket.Closed) {
+// disconnect runs the disconnect event of a connection that ended at a time. The
+// client is gone, so ctx is the server's.
+func (s *sockets) disconnect(ctx context.Context, c *socket, closed websocket.Closed, ended time.Time) {
 	vars := c.event(eventDisconnect)
 	vars = vars.Add("WS_CLOSE_CODE", strconv.Itoa(closed.Code))
 	vars = vars.Add("WS_CLOSE_REASON", closed.Reason)
 	vars = vars.Add("WS_CLOSE_CAUSE", string(closed.Cause))
 	vars = vars.Add("WS_DURATION_MS", strconv.FormatInt(closed.Duration.Milliseconds(), 10))
-	_ = s.dispatchSilently(ctx, c, event{eventDisconnect, vars, nil}) // counted and logged, and there is nobody to tell
+	waited := time.Since(ended)
+	_ = s.dispatchSilently(ctx, c, event{name: eventDisconnect, vars: vars, waited: waited}) // counted and logged, and there is nobody to tell
 }
 
 // errFatal is that of an event whose script has failed. It was counted and logged.

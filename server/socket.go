@@ -142,6 +142,7 @@ func newSockets(o socketOptions) *sockets {
 	}
 	s.presences = newPresences(o.presenceMemory, s.members, o.metrics, o.log.With("site", o.site), s.deliver)
 	s.life, s.cut = context.WithCancel(context.Background())
+	s.metrics.state.enter(s)
 	return s
 }
 
@@ -176,7 +177,9 @@ func (s *sockets) established(r *http.Request, c *socket) {
 		e.id, e.site = c.requestID, s.site
 		c.entry = e.kept()
 	}
-	s.log.Debug(c.transport.noun()+" established", "site", s.site, "connection", c.id.String(), "addr", peerOf(r).addr)
+	if s.log.Enabled(r.Context(), slog.LevelDebug) {
+		s.log.Debug(c.transport.noun()+" established", "site", s.site, "connection", c.id.String(), "addr", peerOf(r).addr, "proto", r.Proto)
+	}
 }
 
 // Message runs the message event, for websocket.Conn.
@@ -217,15 +220,22 @@ func (c *socket) Closed(closed websocket.Closed) {
 	s := c.site
 	s.leave(c)
 	s.metrics.closed(c.transport, closed)
+	now := time.Now()
 	if c.entry != nil {
-		c.entry.at, c.entry.socket = time.Now(), &closed
+		c.entry.at, c.entry.socket = now, &closed
 		s.access.add(c.entry)
 	}
-	s.log.Debug(c.transport.noun()+" closed", "site", s.site, "connection", c.id.String(),
-		"code", closed.Code, "cause", string(closed.Cause), "duration", closed.Duration)
+	if s.log.Enabled(s.life, slog.LevelDebug) {
+		s.log.Debug(c.transport.noun()+" closed", "site", s.site, "connection", c.id.String(),
+			"code", closed.Code, "cause", string(closed.Cause), "duration", closed.Duration,
+			"messages_in", closed.FramesIn, "messages_out", closed.FramesOut)
+	}
+	waiting := &s.metrics.event[eventDisconnect].waiting
+	waiting.Add(1)
 	s.ends.do(func() {
 		defer s.done()
-		s.disconnect(s.life, c, closed)
+		waiting.Add(-1)
+		s.disconnect(s.life, c, closed, now)
 	})
 }
 
@@ -262,4 +272,5 @@ func (s *sockets) conns() []sink {
 func (s *sockets) wait() {
 	<-s.drained
 	s.presences.stop()
+	s.metrics.state.leave(s)
 }

@@ -51,9 +51,8 @@ type socketMetrics struct {
 	full            *prometheus.CounterVec // reason: server_full, site_full, ip_full
 	handshake       *prometheus.CounterVec // reason: one of the refused constants
 	connectNo       prometheus.Counter
-	events          *prometheus.CounterVec
+	event           map[string]*eventMetrics // never changes
 	eventFailures   *prometheus.CounterVec
-	eventTime       *prometheus.HistogramVec
 	eventTimeouts   prometheus.Counter
 	queued          prometheus.Counter
 	rejected        *prometheus.CounterVec // reason: too_large, invalid_utf8
@@ -66,6 +65,14 @@ type socketMetrics struct {
 	codes           *prometheus.CounterVec
 
 	streams *streamMetrics
+	state   socketState
+}
+
+// eventMetrics are those of the events of one name.
+type eventMetrics struct {
+	given       prometheus.Counter
+	queued, ran prometheus.Observer
+	waiting     atomic.Int64 // for their turn
 }
 
 // newSocketMetrics registers the series with r. A nil r counts unseen.
@@ -80,14 +87,19 @@ func newSocketMetrics(r prometheus.Registerer) *socketMetrics {
 		}
 		return v
 	}
-	events := []string{eventConnect, eventMessage, eventDisconnect}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ephpm_ws_" + name, Help: help, Buckets: seconds}, []string{"event"})
+	}
+	given := vector("events_total", "Events given to PHP.", "event")
+	queued := histogram("event_queue_duration_seconds", "Time an event that ran had waited for a worker.")
+	ran := histogram("event_duration_seconds", "Time of an event's script in its worker.")
 	m := &socketMetrics{
 		admitted:  counter("connections_total", "WebSockets admitted, before the connect event decided."),
 		full:      vector("connections_rejected_total", "WebSockets refused at a limit.", "reason", fullServer, fullSite, fullIP),
 		connectNo: counter("connect_rejected_total", "WebSockets that the connect event did not accept."),
 		handshake: vector("handshake_rejected_total", "WebSockets refused before PHP saw them.", "reason",
 			refusedHandshake, refusedTransport, refusedCapacity, refusedOrigin, refusedEntrypoint, refusedSite, refusedShutdown, refusedRate, refusedRequest),
-		events:          vector("events_total", "Events given to PHP.", "event", events...),
+		event:           map[string]*eventMetrics{},
 		eventTimeouts:   counter("event_timeouts_total", "Message events killed over the time limit."),
 		queued:          counter("frames_queued_total", "Data frames accepted into queues."),
 		rejected:        vector("frames_rejected_total", "Payloads that scripts could not send.", "reason", "too_large", "invalid_utf8"),
@@ -101,42 +113,53 @@ func newSocketMetrics(r prometheus.Registerer) *socketMetrics {
 		eventFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ephpm_ws_event_failures_total", Help: "Events that did not run to their end.",
 		}, []string{"event", "reason"}),
-		eventTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "ephpm_ws_event_duration_seconds", Help: "Time of an event's script in its worker.", Buckets: seconds,
-		}, []string{"event"}),
 	}
 	for _, cause := range websocket.Causes() {
 		m.causes.WithLabelValues(string(cause))
 	}
-	for _, event := range events {
-		m.eventTime.WithLabelValues(event)
+	for _, event := range []string{eventConnect, eventMessage, eventDisconnect} {
+		m.event[event] = &eventMetrics{given: given.WithLabelValues(event), queued: queued.WithLabelValues(event), ran: ran.WithLabelValues(event)}
 		for _, reason := range []string{failedFatal, failedCrash, failedTimeout, failedBusy, failedCanceled, failedOther} {
 			m.eventFailures.WithLabelValues(event, reason)
 		}
 	}
 	m.streams = newStreamMetrics(r)
 	if r != nil {
-		m.register(r, counter("cross_site_denied_total", "Always 0: a site cannot name another site's connections."))
+		r.MustRegister(given, queued, ran, &m.state,
+			counter("cross_site_denied_total", "Always 0: a site cannot name another site's connections."))
+		m.register(r)
 	}
 	return m
 }
 
-func (m *socketMetrics) register(r prometheus.Registerer, crossSite prometheus.Counter) {
+func (m *socketMetrics) register(r prometheus.Registerer) {
 	total := func(name, help string, n *atomic.Int64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "ephpm_ws_" + name, Help: help},
 			func() float64 { return float64(n.Load()) })
 	}
-	r.MustRegister(crossSite, m.admitted, m.full, m.handshake, m.connectNo, m.events, m.eventFailures, m.eventTime,
-		m.eventTimeouts, m.queued, m.rejected, m.overflow, m.overRate,
+	for name, e := range m.event {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ephpm_ws_events_waiting", Help: "Events that wait for their turn to be given to the pool.",
+			ConstLabels: prometheus.Labels{"event": name},
+		}, func() float64 { return float64(e.waiting.Load()) }))
+	}
+	r.MustRegister(m.admitted, m.full, m.handshake, m.connectNo, m.eventFailures, m.eventTimeouts,
+		m.queued, m.rejected, m.overflow, m.overRate,
 		m.presenceJoins, m.presenceLeaves, m.presenceRefused, m.causes, m.codes,
 		total("frames_received_total", "Data messages received.", &m.frames.FramesIn),
 		total("frames_sent_total", "Data frames written.", &m.frames.FramesOut),
 		total("received_bytes_total", "Payload bytes of data messages received.", &m.frames.BytesIn),
 		total("sent_bytes_total", "Payload bytes of data frames written.", &m.frames.BytesOut),
+		total("messages_dropped_total", "Messages received on WebSockets that were closed before they were handled.", &m.frames.Dropped),
 		total("deflated_bytes_total", "Payload bytes that were compressed.", &m.frames.DeflatedFrom),
 		total("deflated_sent_bytes_total", "What those were compressed to.", &m.frames.DeflatedTo),
 		total("inflated_bytes_total", "Payload bytes that came compressed, decompressed.", &m.frames.InflatedTo),
 		total("inflated_received_bytes_total", "What those were decompressed from.", &m.frames.InflatedFrom),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ephpm_ws_compression_ratio", Help: "Size of all payloads that were compressed, by their size before; 0 when there were none.",
+		}, func() float64 {
+			return float64(m.frames.DeflatedTo.Load()) / max(1, float64(m.frames.DeflatedFrom.Load()))
+		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ephpm_ws_connections_active", Help: "WebSockets registered, those in their connect event included.",
 		}, func() float64 { return float64(m.active.Load()) }),

@@ -20,7 +20,10 @@ func TestSocketSeriesAreThereFromTheStart(t *testing.T) {
 		"ephpm_ws_frames_sent_total", `ephpm_ws_frames_rejected_total{reason="too_large"}`,
 		"ephpm_ws_send_queue_overflow_total", "ephpm_ws_cross_site_denied_total",
 		`ephpm_ws_closed_total{cause="gone"}`, `ephpm_ws_close_codes_total{code="1006"}`,
-		`ephpm_ws_event_failures_total{event="message",reason="crash"}`,
+		`ephpm_ws_event_failures_total{event="message",reason="crash"}`, "ephpm_ws_compression_ratio",
+		"ephpm_ws_channels", "ephpm_ws_subscriptions", "ephpm_ws_send_queue_frames", "ephpm_ws_send_queue_bytes",
+		"ephpm_ws_send_queue_connections", "ephpm_ws_messages_waiting", "ephpm_ws_messages_dropped_total",
+		`ephpm_ws_events_waiting{event="message"}`,
 	} {
 		b.wantCount(series, 0)
 	}

@@ -77,7 +77,7 @@ func (c *Conn) Close(code int, reason string, cause Cause) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.endLocked(ending{code: code, reason: reason, cause: cause, frame: closeFrame(code, reason)}) {
-		c.inbox = nil
+		c.dropInboxLocked()
 	}
 }
 
@@ -94,7 +94,7 @@ func (c *Conn) Kill(code int, reason string, cause Cause) bool {
 	if c.o.WriteTimeout > 0 {
 		e.expiry = c.loop.now() + int64(c.o.WriteTimeout)
 	}
-	c.inbox = nil
+	c.dropInboxLocked()
 	c.dropQueueLocked()
 	c.endLocked(e)
 	if e.expiry != 0 && !c.closeSent {

@@ -29,6 +29,7 @@ func (c *Conn) deliver(m Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.end != nil {
+		c.droppedLocked(1)
 		return
 	}
 	c.passed.in(len(m.Data))
@@ -74,6 +75,32 @@ func (c *Conn) take() (Message, bool) {
 	c.inboxBytes -= len(m.Data)
 	c.wakeReaderLocked()
 	return m, true
+}
+
+// dropInboxLocked drops what was not handled yet.
+func (c *Conn) dropInboxLocked() {
+	c.droppedLocked(len(c.inbox))
+	c.inbox = nil
+}
+
+func (c *Conn) droppedLocked(n int) {
+	if c.o.Stats != nil {
+		c.o.Stats.Dropped.Add(int64(n))
+	}
+}
+
+// A Backlog is what waits in a connection.
+type Backlog struct {
+	Frames   int   // that the client did not take yet
+	Bytes    int64 // of those
+	Messages int   // that wait for the one before them to be handled
+}
+
+// Backlog returns what waits now. It may be called at any time.
+func (c *Conn) Backlog() Backlog {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Backlog{len(c.queue), c.queued - int64(c.off), len(c.inbox)}
 }
 
 // wakeReaderLocked lets a reader that found the inbox full look again.

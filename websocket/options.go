@@ -64,6 +64,9 @@ type Stats struct {
 	DeflatedFrom, DeflatedTo atomic.Int64
 	// Messages that came compressed, before and after they were decompressed.
 	InflatedFrom, InflatedTo atomic.Int64
+	// Messages that came whole, but whose connection was closed before they were
+	// handled, by Close, Kill or a handler's error.
+	Dropped atomic.Int64
 }
 
 func (s *Stats) in(n int)  { s.FramesIn.Add(1); s.BytesIn.Add(int64(n)) }

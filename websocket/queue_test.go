@@ -90,3 +90,46 @@ func TestSendWaitEnds(t *testing.T) {
 		<-done
 	})
 }
+
+// What is behind a handler that closes the connection, or came later, is dropped
+// and counted.
+func TestBacklogAndWhatIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := DefaultOptions()
+		o.Stats = new(Stats)
+		handled, goOn := 0, make(chan struct{})
+		cl, c, done := piped(t, o, func(c *Conn) handler {
+			return func(context.Context, Message) error {
+				handled++
+				<-goOn
+				c.Close(4000, "", CauseServer)
+				return nil
+			}
+		})
+		for range 4 {
+			cl.write(text("x"))
+		}
+		synctest.Wait()
+		c.TrySend(Prepare(make([]byte, 100), true)) // a pipe takes nothing by itself
+		c.TrySend(Prepare(make([]byte, 10), true))
+		synctest.Wait()
+		if got, want := c.Backlog(), (Backlog{Frames: 2, Bytes: 102 + 12, Messages: 3}); got != want {
+			t.Errorf("Backlog = %+v, want %+v", got, want)
+		}
+		close(goOn)
+		synctest.Wait()
+		if got := o.Stats.Dropped.Load(); got != 3 {
+			t.Errorf("%d messages were dropped, want 3", got)
+		}
+		cl.write(text("behind the close"))
+		synctest.Wait()
+		if got := o.Stats.Dropped.Load(); got != 4 || handled != 1 {
+			t.Errorf("%d messages were dropped, %d handled, want 4 and 1", got, handled)
+		}
+		c.Cut(CauseGone)
+		<-done
+		if got := c.Backlog(); got != (Backlog{}) {
+			t.Errorf("Backlog of one that has gone = %+v", got)
+		}
+	})
+}
