@@ -15,7 +15,7 @@ const (
 	flushAfter = 64 << 10 // bytes of replies
 
 	// manyArguments is how many a parser keeps room for.
-	manyArguments = 1 << 10
+	manyArguments = 1 << 8
 )
 
 // What a client may say before it has authenticated.
@@ -34,10 +34,12 @@ type client struct {
 
 	store    *Store // nil: it has to authenticate
 	user     string
-	commands int  // since the last flush
-	closing  bool // after the replies that are there
-	over     bool // nothing more is read
-	leaving  bool // its loop, for a goroutine
+	commands int   // since the last flush
+	closing  bool  // after the replies that are there
+	torn     bool  // the first part of the reply that is there was written
+	counted  int64 // of account, by recount
+	over     bool  // nothing more is read
+	leaving  bool  // its loop, for a goroutine
 	parser   parser
 	in       []byte // what has come and was not parsed
 	reply    reply
@@ -46,6 +48,9 @@ type client struct {
 	// The command before, which is often the next one.
 	last     *command
 	lastName string
+
+	account account
+	evicted atomic.Bool // it held most, and has to go
 
 	// For the server's watch.
 	heardAt   atomic.Int64          // Server.now when it last sent something
@@ -103,12 +108,18 @@ func (c *client) serve() (parked bool) {
 			return true
 		}
 		c.makeRoom()
+		if cap(c.reply.b) > inputSize {
+			c.reply.b = nil // it is empty, and the client may say nothing for long
+		}
+		if c.recount(); c.evicted.Load() {
+			break
+		}
 		n, err := c.socket.conn.Read(c.in[len(c.in):cap(c.in)])
 		c.heardAt.Store(c.server.now.Load())
 		c.in = c.in[:len(c.in)+n]
 		c.over = n > 0 && !c.answer() || err != nil
 	}
-	c.flush()
+	c.farewell()
 	return false
 }
 
@@ -158,6 +169,17 @@ func (c *client) answer() bool {
 func (c *client) flush() bool {
 	c.server.stats.commands.Add(uint64(c.commands))
 	c.commands = 0
+	if c.parked() && len(c.reply.b) <= 2*flushAfter {
+		return len(c.reply.b) == 0 || c.send() // the loop counts what is left
+	}
+	if c.recount(); c.evicted.Load() {
+		return false
+	}
+	return c.send()
+}
+
+// send is flush for replies that have been counted.
+func (c *client) send() bool {
 	if len(c.reply.b) == 0 {
 		return true
 	}
@@ -169,8 +191,10 @@ func (c *client) flush() bool {
 		var err error
 		n, err = descriptor.Write(c.socket.fd, c.reply.b)
 		ok, c.leaving = err == nil, err == nil && n < len(c.reply.b)
+		c.torn = n > 0 && c.leaving
 	default:
 		ok = c.write(c.reply.b)
+		c.torn = !ok
 	}
 	c.reply.b = c.reply.b[:copy(c.reply.b, c.reply.b[n:])]
 	if len(c.reply.b) == 0 && cap(c.reply.b) > 2*flushAfter {
@@ -198,6 +222,9 @@ func (c *client) cutIfStale(now int64) {
 	if since := c.writingAt.Load(); since > 0 && now+1-since > int64(o.WriteTimeout.Seconds()) {
 		reason = "does not read"
 	}
+	if c.evicted.Load() { // a second ago, and it is still there
+		c.cut()
+	}
 	if reason != "" {
 		o.Log.Debug("Redis client cut", "address", c.address, "reason", reason)
 		c.cut()
@@ -210,6 +237,7 @@ func (c *client) end() {
 	c.endMonitor()
 	c.stopWriter()
 	c.close()
+	c.server.clientsMemory.Add(-c.account.close())
 }
 
 // info is the client's line of CLIENT LIST. Any goroutine may call it.
@@ -227,6 +255,8 @@ func (c *client) info() string {
 	if c.listens.Load() {
 		flags = "P"
 	}
-	b.WriteString(" flags=" + flags + " db=0 lib-name=" + library)
+	b.WriteString(" flags=" + flags + " db=0")
+	b.WriteString(" tot-mem=" + strconv.FormatInt(c.account.held(), 10))
+	b.WriteString(" lib-name=" + library)
 	return b.String()
 }

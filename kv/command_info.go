@@ -62,6 +62,8 @@ func (c *client) writeSection(b *strings.Builder, section string) {
 	case "clients":
 		line("connected_clients", server.Open)
 		line("maxclients", c.server.opts.MaxConnections)
+		line("mem_clients_normal", server.Memory)
+		line("maxmemory_clients", c.server.opts.ClientsMemory)
 	case "memory":
 		line("used_memory", st.Bytes)
 		line("maxmemory", st.Limit)
@@ -74,6 +76,7 @@ func (c *client) writeSection(b *strings.Builder, section string) {
 		line("total_commands_processed", server.Commands)
 		line("expired_keys", st.Expired)
 		line("evicted_keys", st.Evictions)
+		line("evicted_clients", server.Evicted)
 		line("keyspace_hits", st.Hits)
 		line("keyspace_misses", st.Misses)
 		line("pubsub_channels", len(c.store.hub.names(nil)))
@@ -204,6 +207,7 @@ func cmdConfig(c *client, args [][]byte) {
 		{"appendonly", "no"},
 		{"databases", "1"},
 		{"maxclients", strconv.Itoa(c.server.opts.MaxConnections)},
+		{"maxmemory-clients", strconv.FormatInt(c.server.opts.ClientsMemory, 10)},
 		{"maxmemory", strconv.FormatInt(st.Limit, 10)},
 		{"maxmemory-policy", string(c.store.opts.Policy)},
 		{"save", ""},

@@ -3,6 +3,7 @@ package kv
 import (
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -48,6 +49,7 @@ func (s *Store) appendBulk(dst, key []byte) ([]byte, bool, error) {
 	}
 	if s.kindOf(r) == kindString && s.table.mem.coding(r) == codingPlain {
 		value := s.table.mem.value(r)
+		dst = slices.Grow(dst, len(value)+32) // once
 		dst = append(strconv.AppendInt(append(dst, '$'), int64(len(value)), 10), '\r', '\n')
 		dst = append(append(dst, value...), '\r', '\n')
 		s.mu.Unlock()

@@ -25,6 +25,7 @@ type loop struct {
 
 	mu     sync.Mutex // guards the following
 	parked []*client  // by descriptor
+	going  []*client  // those that were evicted; some may have left
 	closed bool
 
 	// Owned by run. Each client uses them in turn.
@@ -84,11 +85,32 @@ func (l *loop) find(events []descriptor.Event, clients []*client) ([]*client, bo
 			clients = append(clients, l.parked[fd])
 		}
 	}
+	for _, c := range l.going {
+		if slices.Contains(l.parked, c) && !slices.Contains(clients, c) {
+			clients = append(clients, c)
+		}
+	}
+	l.going = nil
 	return clients, l.closed
+}
+
+// dismiss lets run end a client that was evicted. Any goroutine may call it.
+func (l *loop) dismiss(c *client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return // all end
+	}
+	l.going = append(l.going, c)
+	l.set.Ring()
 }
 
 // turn answers what a client has sent.
 func (l *loop) turn(c *client) {
+	if c.evicted.Load() {
+		l.end(c)
+		return
+	}
 	borrows := len(c.in) == 0
 	if borrows {
 		c.in = l.in
@@ -104,7 +126,7 @@ func (l *loop) turn(c *client) {
 	c.reply.b = l.reply
 	c.over = n > 0 && !c.answer() || err != nil || c.closing
 	if c.over {
-		c.flush()
+		c.farewell()
 	}
 	if len(c.reply.b) == 0 && cap(c.reply.b) > 0 {
 		l.reply = c.reply.b
@@ -118,6 +140,10 @@ func (l *loop) turn(c *client) {
 	case borrows:
 		c.in = append([]byte(nil), c.in...)
 	}
+	if c.recount(); c.evicted.Load() && !c.over {
+		l.end(c)
+		return
+	}
 	switch {
 	case c.leaving && c.unpark():
 		c.leaving = false
@@ -125,6 +151,12 @@ func (l *loop) turn(c *client) {
 	case c.over || c.leaving:
 		l.server.remove(c)
 	}
+}
+
+// end ends a client that was evicted, without a wait.
+func (l *loop) end(c *client) {
+	c.farewell()
+	l.server.remove(c)
 }
 
 // endAll ends all clients.

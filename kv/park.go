@@ -61,7 +61,7 @@ func (c *client) park() bool {
 	s := &c.socket
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cut {
+	if s.cut || c.evicted.Load() {
 		return false
 	}
 	fd, ok := descriptor.Duplicate(s.conn)

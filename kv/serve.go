@@ -31,8 +31,14 @@ type ServerOptions struct {
 	MaxConnections int
 	// MaxInput limits one command in bytes. Zero means 1 MiB.
 	MaxInput int
+	// ClientsMemory limits, in bytes, what all clients together hold: of commands
+	// that have not ended, of transactions, of replies and messages that they do
+	// not read, and of subscriptions, each client's first 32 KiB aside. Over it
+	// the one that holds most is cut. Zero means MaxValue and 64 MiB.
+	ClientsMemory int64
 	// MaxReply limits the reply to one command or transaction in bytes: a short
-	// one can name a long value many times. Zero means MaxValue and 1 MiB.
+	// one can name a long value many times. Zero means MaxValue and 1 MiB, or
+	// ClientsMemory if that is less.
 	MaxReply int
 	// MaxOutput limits, in bytes, the messages that wait for a subscriber who
 	// does not read; more cuts its connection. Zero means 8 MiB.
@@ -55,6 +61,8 @@ type Server struct {
 	now      atomic.Int64 // whole seconds since started
 	stats    serverStats
 
+	clientsMemory atomic.Int64 // what all clients hold, in bytes
+
 	mu      sync.Mutex // guards the following
 	clients map[int64]*client
 	last    int64              // the ID that was given last
@@ -65,6 +73,7 @@ type serverStats struct {
 	connections atomic.Uint64
 	refused     atomic.Uint64
 	commands    atomic.Uint64
+	evicted     atomic.Uint64
 }
 
 // ServerStats are what a Server has counted.
@@ -73,6 +82,8 @@ type ServerStats struct {
 	Connections uint64 // accepted
 	Refused     uint64 // over MaxConnections
 	Commands    uint64
+	Memory      int64  // bytes that clients hold now, of ServerOptions.ClientsMemory
+	Evicted     uint64 // connections cut because of that
 }
 
 // NewServer returns a Server that serves nobody yet.
@@ -80,8 +91,11 @@ func NewServer(o ServerOptions) *Server {
 	if o.MaxConnections == 0 {
 		o.MaxConnections = 1000
 	}
+	if o.ClientsMemory == 0 {
+		o.ClientsMemory = MaxValue + 64<<20
+	}
 	if o.MaxReply == 0 {
-		o.MaxReply = MaxValue + 1<<20
+		o.MaxReply = int(min(MaxValue+1<<20, o.ClientsMemory))
 	}
 	if o.MaxInput == 0 {
 		o.MaxInput = 1 << 20
@@ -110,6 +124,8 @@ func (s *Server) Stats() ServerStats {
 		Connections: s.stats.connections.Load(),
 		Refused:     s.stats.refused.Load(),
 		Commands:    s.stats.commands.Load(),
+		Memory:      s.clientsMemory.Load(),
+		Evicted:     s.stats.evicted.Load(),
 	}
 }
 

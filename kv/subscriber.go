@@ -55,6 +55,14 @@ func (c *client) stopWriter() {
 // ServerOptions.MaxOutput wait already, the connection is cut. Any goroutine may
 // call it once the writer runs.
 func (c *client) queue(b []byte) bool {
+	if !c.enqueue(b) {
+		return false
+	}
+	c.charge(int64(len(b)))
+	return true
+}
+
+func (c *client) enqueue(b []byte) bool {
 	s := &c.subscriber
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,6 +97,7 @@ func (c *client) writeQueue() {
 		s.bytes = spare[:0]
 		s.mu.Unlock()
 		ok := c.write(full)
+		c.charge(-int64(len(full)))
 		if spare = full; cap(spare) > 2*flushAfter {
 			spare = nil
 		}

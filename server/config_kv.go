@@ -58,6 +58,12 @@ type RedisConfig struct {
 	// MaxInputBuffer limits one command with its values; a longer one cuts the
 	// connection. It must be at least 1024.
 	MaxInputBuffer Size `toml:"max_input_buffer"`
+	// ClientsMemoryLimit limits what all clients together hold: of commands that
+	// have not ended, of transactions, of replies and messages that they do not
+	// read, and of subscriptions. Over it the client that holds most is cut. Zero
+	// means KVConfig.MemoryLimit, at least 64 MiB and four times MaxInputBuffer;
+	// else it must be at least 1 MiB and twice MaxInputBuffer.
+	ClientsMemoryLimit Size `toml:"clients_memory_limit"`
 	// IdleTimeout cuts a connection that sent nothing for this long. Zero means
 	// never.
 	IdleTimeout Duration `toml:"idle_timeout_secs"`
@@ -83,6 +89,15 @@ func defaultKV() KVConfig {
 			IdleTimeout:    Duration(300 * time.Second),
 		},
 	}
+}
+
+// clientsMemory is KVConfig.Redis.ClientsMemoryLimit or what stands for zero: every
+// value that a store has can be read.
+func (c KVConfig) clientsMemory() int64 {
+	if n := c.Redis.ClientsMemoryLimit; n != 0 {
+		return int64(n)
+	}
+	return int64(max(c.MemoryLimit, 64<<20, 4*c.Redis.MaxInputBuffer))
 }
 
 func (k *checks) kv(c Config) {
@@ -133,6 +148,9 @@ func (k *checks) redis(c Config) {
 	}
 	if r.MaxInputBuffer < 1024 || r.MaxInputBuffer > 2*kv.MaxValue {
 		k.add(table+"max_input_buffer", "%v is not from 1KiB to %v", r.MaxInputBuffer, Size(2*kv.MaxValue))
+	}
+	if n := r.ClientsMemoryLimit; n != 0 && (n < 1<<20 || n < 2*r.MaxInputBuffer) {
+		k.add(table+"clients_memory_limit", "%v is less than %v, which one command may take", n, max(1<<20, 2*r.MaxInputBuffer))
 	}
 	if c.hasSites() && c.KV.Secret == "" {
 		k.add("kv.secret", "is empty: with several sites, redis_compat needs it to tell whose clients they are")

@@ -39,6 +39,8 @@ func TestValidateChecksTheStore(t *testing.T) {
 		{"kv.redis_compat.socket", "108", on(func(r *RedisConfig) { r.Socket = "/" + strings.Repeat("x", 107) })},
 		{"kv.redis_compat.max_connections", "at least 1", on(func(r *RedisConfig) { r.MaxConnections = 0 })},
 		{"kv.redis_compat.max_input_buffer", "1KiB", on(func(r *RedisConfig) { r.MaxInputBuffer = 1 })},
+		{"kv.redis_compat.clients_memory_limit", "2MiB", on(func(r *RedisConfig) { r.ClientsMemoryLimit = 2<<20 - 1 })},
+		{"kv.redis_compat.clients_memory_limit", "1MiB", on(func(r *RedisConfig) { r.ClientsMemoryLimit, r.MaxInputBuffer = 4096, 1024 })},
 		{"kv.secret", "several sites", func(c *Config) {
 			c.KV.Redis.Enabled = true
 			c.Sites = []SiteConfig{{Names: []string{"a.example"}, Root: dir}}

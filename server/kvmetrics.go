@@ -26,6 +26,8 @@ var (
 	redisOpenDesc     = kvDesc("redis_connections", "Connections of clients of Redis.")
 	redisAcceptedDesc = kvDesc("redis_connections_total", "Connections of clients of Redis that were accepted.")
 	redisRefusedDesc  = kvDesc("redis_refused_total", "Connections of clients of Redis over max_connections.")
+	redisMemoryDesc   = kvDesc("redis_clients_memory_bytes", "Memory that clients of Redis hold, of clients_memory_limit.")
+	redisEvictedDesc  = kvDesc("redis_evicted_total", "Connections of clients of Redis cut because of clients_memory_limit.")
 	redisCommandsDesc = kvDesc("redis_commands_total", "Commands of clients of Redis.")
 )
 
@@ -69,5 +71,7 @@ func (m kvMetrics) Collect(out chan<- prometheus.Metric) {
 	send(redisOpenDesc, gauge, float64(r.Open))
 	send(redisAcceptedDesc, counter, float64(r.Connections))
 	send(redisRefusedDesc, counter, float64(r.Refused))
+	send(redisMemoryDesc, gauge, float64(r.Memory))
+	send(redisEvictedDesc, counter, float64(r.Evicted))
 	send(redisCommandsDesc, counter, float64(r.Commands))
 }

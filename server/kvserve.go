@@ -93,6 +93,7 @@ func newRedisServer(c Config, sites *sites, list []net.Listener, log *slog.Logge
 		Log:            log,
 		MaxConnections: r.MaxConnections,
 		MaxInput:       int(r.MaxInputBuffer),
+		ClientsMemory:  c.KV.clientsMemory(),
 		IdleTimeout:    time.Duration(r.IdleTimeout),
 		Version:        Build().Version,
 	}
