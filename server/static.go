@@ -101,7 +101,7 @@ func (s *site) chooseForm(w *response, r *http.Request, v *visit, f *file, now t
 	}
 	offered := make([]coding, 0, 2*codings)
 	offered = beside.offer(offered)
-	if compress && f.id.size <= encodeWhole && (fly || !varies) && len(r.Header["Range"]) == 0 {
+	if compress && f.id.size <= encodeWhole && (fly || !varies) && !asksForParts(r) {
 		offered = append(offered, brotliCoding, zstdCoding, gzipCoding)
 	}
 	chosen, ok := parseAccept(r.Header["Accept-Encoding"]).best(offered...)
@@ -157,7 +157,7 @@ func (s *site) sendForm(w *response, r *http.Request, v *visit, c form, now time
 	if status := precondition(r, tag, c.file.modified); status != 0 {
 		return failPrecondition(w, status)
 	}
-	if len(r.Header["Range"]) != 0 && r.Method == http.MethodGet {
+	if r.Method == http.MethodGet && asksForParts(r) {
 		if content == nil {
 			content = bytes.NewReader(c.body)
 		}
