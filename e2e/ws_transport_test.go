@@ -175,6 +175,3 @@ func (c *streamConn) Close() error {
 	c.end()
 	return nil
 }
-
-// CloseWrite tells the server that nothing follows.
-func (c *streamConn) CloseWrite() error { return c.w.Close() }

@@ -105,8 +105,9 @@ func (s *http2Socket) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements net.Conn. The stream ends behind what was written; if somebody
-// waits in Write it is reset.
+// Close implements net.Conn. The stream ends behind what was written, and the client
+// is told by NO_ERROR that what it may still send is not read; if somebody waits in
+// Write it is reset.
 func (s *http2Socket) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,6 +122,10 @@ func (s *http2Socket) Close() error {
 	}
 	return s.body.Close()
 }
+
+// Multiplexed is for websocket.Stream: the answer of a stream is whole when it ends
+// before the request (RFC 9113 §8.1).
+func (s *http2Socket) Multiplexed() {}
 
 // LocalAddr implements net.Conn.
 func (s *http2Socket) LocalAddr() net.Addr { return peerAddr(s.peer.local) }

@@ -96,14 +96,13 @@ type http3Socket struct {
 
 	mu      sync.Mutex // guards the following
 	writing bool
-	ended   bool // nothing is written any more
 	closed  bool
 }
 
 // Write implements net.Conn.
 func (s *http3Socket) Write(p []byte) (int, error) {
 	s.mu.Lock()
-	if s.ended {
+	if s.closed {
 		s.mu.Unlock()
 		return 0, net.ErrClosed
 	}
@@ -116,28 +115,9 @@ func (s *http3Socket) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite tells the client that nothing follows.
-func (s *http3Socket) CloseWrite() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.endLocked()
-}
-
-// endLocked ends what is written: with what was written so far, or at once if
-// somebody waits in Write.
-func (s *http3Socket) endLocked() error {
-	if s.ended {
-		return nil
-	}
-	s.ended = true
-	if s.writing {
-		s.CancelWrite(quicgo.StreamErrorCode(http3.ErrCodeRequestCanceled))
-		return nil
-	}
-	return s.Stream.Close()
-}
-
-// Close implements net.Conn.
+// Close implements net.Conn. The stream ends with what was written so far, or is reset
+// if somebody waits in Write. What the client may still send is not read (RFC 9114
+// §4.1).
 func (s *http3Socket) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,11 +125,17 @@ func (s *http3Socket) Close() error {
 		return nil
 	}
 	s.closed = true
+	defer s.conn.end()
 	s.CancelRead(quicgo.StreamErrorCode(http3.ErrCodeNoError))
-	err := s.endLocked()
-	s.conn.end()
-	return err
+	if s.writing {
+		s.CancelWrite(quicgo.StreamErrorCode(http3.ErrCodeRequestCanceled))
+		return nil
+	}
+	return s.Stream.Close()
 }
+
+// Multiplexed is for websocket.Stream.
+func (s *http3Socket) Multiplexed() {}
 
 // LocalAddr implements net.Conn.
 func (s *http3Socket) LocalAddr() net.Addr { return s.conn.quic.LocalAddr() }

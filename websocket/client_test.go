@@ -91,6 +91,12 @@ func openOn(t *testing.T, loop *Loop, o Options, setup func(*Conn), h func(*Conn
 // piped serves one connection over net.Pipe, for synctest.
 func piped(t *testing.T, o Options, h func(*Conn) handler) (*client, *Conn, <-chan Closed) {
 	t.Helper()
+	return pipedAs(t, o, func(c net.Conn) net.Conn { return c }, h)
+}
+
+// pipedAs is piped with the server's end in wrap.
+func pipedAs(t *testing.T, o Options, wrap func(net.Conn) net.Conn, h func(*Conn) handler) (*client, *Conn, <-chan Closed) {
+	t.Helper()
 	near, far := net.Pipe()
 	cl := &client{t: t, Conn: near, r: bufio.NewReader(near)}
 	c := newLoop(t).New(&o)
@@ -98,7 +104,7 @@ func piped(t *testing.T, o Options, h func(*Conn) handler) (*client, *Conn, <-ch
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Accept(&pipeWriter{ResponseRecorder: httptest.NewRecorder(), conn: far}, r, ""); err != nil {
+	if err := c.Accept(&pipeWriter{ResponseRecorder: httptest.NewRecorder(), conn: wrap(far)}, r, ""); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Cut(CauseGone) })

@@ -3,6 +3,7 @@ package websocket
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -250,3 +251,34 @@ func TestClientsCloseIsAnsweredBehindItsMessages(t *testing.T) {
 		}
 	})
 }
+
+// A stream of several is closed behind the close frame to a client that broke a rule
+// and goes on. A connection by itself would be reset, and the client might not see
+// the frame, so that is read for a while.
+func TestBrokenStreamsAreNotReadOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		wrap func(net.Conn) net.Conn
+		want time.Duration
+	}{
+		"connection": {func(c net.Conn) net.Conn { return c }, closeWait},
+		"stream":     {func(c net.Conn) net.Conn { return oneOfMany{c} }, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cl, _, done := pipedAs(t, DefaultOptions(), c.wrap, func(*Conn) handler { return ignore })
+			cl.write([]byte{0x81, 1, 'x'})
+			cl.want(opClose, "1002 ")
+			since := time.Now()
+			if got := <-done; got.Code != CodeProtocol || got.Cause != CauseProtocol {
+				t.Errorf("%s: got %+v, want 1002", name, got)
+			}
+			if waited := time.Since(since); waited != c.want {
+				t.Errorf("%s: ended %v behind the close frame, want %v", name, waited, c.want)
+			}
+		})
+	}
+}
+
+// oneOfMany is a stream of a connection that has more.
+type oneOfMany struct{ net.Conn }
+
+func (oneOfMany) Multiplexed() {}

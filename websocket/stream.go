@@ -11,7 +11,9 @@ import (
 // A Stream is what a connection can travel on when it has no descriptor that
 // could be parked: a stream of HTTP/2 or HTTP/3, or a connection of the tests.
 // Close ends Read and Write that wait. A method CloseWrite, if there is one,
-// tells the client that nothing follows.
+// tells the client that nothing follows. A method Multiplexed marks one of several
+// streams of a connection: closing it loses nothing that was written, whatever was
+// not read.
 type Stream interface {
 	io.ReadWriteCloser
 	SetWriteDeadline(time.Time) error
@@ -44,10 +46,12 @@ func (l *streamLine) start(c *Conn) { c.loop.crew.run(func() { l.run(c) }) }
 func (l *streamLine) run(c *Conn) {
 	if err := l.read(c); err != nil {
 		c.fail(err)
-		// Closing with unread bytes would reset the connection, and the client
-		// might lose the close frame. The wheel ends it.
-		_, _ = io.Copy(io.Discard, l.stream)
-		c.lost()
+		if _, ok := l.stream.(interface{ Multiplexed() }); !ok {
+			// Closing with unread bytes would reset the connection, and the client
+			// might lose the close frame. The wheel ends it.
+			_, _ = io.Copy(io.Discard, l.stream)
+			c.lost()
+		}
 	}
 	c.mu.Lock()
 	for c.end == nil || c.end.frame != nil && !c.closeSent {
