@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -126,45 +124,6 @@ func TestScriptOutputIsCompressed(t *testing.T) {
 	}
 	if resp, _ := a.fetchEncoded("/page.php", "gzip", "Cache-Control", "no-transform"); resp.Header.Get("Content-Encoding") != "" {
 		t.Error("a client that wants no transformation got one")
-	}
-}
-
-// What a script flushed is there, decoded, before the script goes on.
-func TestFlushReachesTheClientThroughCompression(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	a := startApp(t, appOptions{Files: map[string]string{"stream.php": `<?php
-		header('Content-Type: text/plain');
-		for ($i = 0; $i < 5; $i++) {
-			echo "part $i\n";
-			ob_flush(); flush();
-			for ($n = 0; $n < 20000 && !file_exists($_GET['dir'] . '/' . $_GET['name'] . $i); $n++) { usleep(1000); clearstatcache(); }
-		}
-		echo "end\n";`}})
-	for _, encoding := range []string{"br", "zstd", "gzip"} {
-		resp, err := http.DefaultClient.Do(a.request("GET", "/stream.php?dir="+dir+"&name="+encoding, "", "Accept-Encoding", encoding))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if got := resp.Header.Get("Content-Encoding"); got != encoding {
-			t.Fatalf("encoding %q, want %s", got, encoding)
-		}
-		body, err := decoded(encoding, resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewReader(body)
-		for i := range 5 {
-			line, err := lines.ReadString('\n')
-			if want := fmt.Sprintf("part %d\n", i); line != want {
-				t.Fatalf("%s: %q, %v; want %q", encoding, line, err, want)
-			}
-			writeFiles(t, dir, map[string]string{fmt.Sprint(encoding, i): ""})
-		}
-		if rest, err := io.ReadAll(lines); err != nil || string(rest) != "end\n" {
-			t.Errorf("%s: the rest is %q, %v", encoding, rest, err)
-		}
 	}
 }
 

@@ -30,11 +30,7 @@ func TestReloadServesWhoWaits(t *testing.T) {
 		Files: holdFiles,
 	})
 	g, held := hold(a)
-	var waiting []*late
-	for i := range 10 {
-		waiting = append(waiting, a.later(a.request("GET", fmt.Sprintf("/?i=%d", i), "")))
-	}
-	a.waitMetric(`ephpm_php_backlog{class="page"}`, 10)
+	waiting := a.queueUp(10)
 	if out, err := exec.Command(binary, "reload", "-c", a.options.Config).CombinedOutput(); err != nil {
 		t.Fatalf("ephpm reload: %v, %s", err, out)
 	}
@@ -43,10 +39,6 @@ func TestReloadServesWhoWaits(t *testing.T) {
 	if resp, _ := held.wait(); resp.StatusCode != 200 {
 		t.Errorf("what ran: %s", resp.Status)
 	}
-	for i, l := range waiting {
-		if resp, body := l.wait(); resp.StatusCode != 200 || body != fmt.Sprint(i) {
-			t.Errorf("what waited: %s %q, want %d", resp.Status, body, i)
-		}
-	}
+	wantServed(t, waiting)
 	a.waitMetric(`ephpm_php_backlog{class="page"}`, 0)
 }

@@ -39,6 +39,28 @@ func hold(a *app) (*gate, *late) {
 	}
 }
 
+// queueUp sends n requests for index.php of holdFiles and returns when all of them wait
+// in the backlog. The server has metricsOn, and its workers are held.
+func (a *app) queueUp(n int) []*late {
+	a.t.Helper()
+	var waiting []*late
+	for i := range n {
+		waiting = append(waiting, a.later(a.request("GET", fmt.Sprintf("/?i=%d", i), "")))
+	}
+	a.waitMetric(`ephpm_php_backlog{class="page"}`, float64(n))
+	return waiting
+}
+
+// wantServed waits for the answers to the requests of queueUp.
+func wantServed(t *testing.T, waiting []*late) {
+	t.Helper()
+	for i, l := range waiting {
+		if resp, body := l.wait(); resp.StatusCode != 200 || body != fmt.Sprint(i) {
+			t.Errorf("a request that waited: %s %q, want %d", resp.Status, body, i)
+		}
+	}
+}
+
 // waitWorkers waits until so many processes are workers.
 func (a *app) waitWorkers(want int) {
 	a.t.Helper()
@@ -60,11 +82,7 @@ func TestBacklogThatIsFullIs503(t *testing.T) {
 		Files: holdFiles,
 	})
 	g, held := hold(a)
-	var waiting []*late
-	for i := range 2 {
-		waiting = append(waiting, a.later(a.request("GET", fmt.Sprintf("/?i=%d", i), "")))
-	}
-	a.waitMetric(`ephpm_php_backlog{class="page"}`, 2)
+	waiting := a.queueUp(2)
 	for range 10 {
 		resp, body := a.get("/?i=refused")
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || body != "503 Service Unavailable\n" {
@@ -73,11 +91,7 @@ func TestBacklogThatIsFullIs503(t *testing.T) {
 	}
 	g.open()
 	held.wait()
-	for i, l := range waiting {
-		if resp, body := l.wait(); resp.StatusCode != 200 || body != fmt.Sprint(i) {
-			t.Errorf("a request that waited: %s %q", resp.Status, body)
-		}
-	}
+	wantServed(t, waiting)
 	a.waitMetric(`ephpm_php_refused_total{class="page"}`, 10)
 	a.waitMetric(`ephpm_php_backlog{class="page"}`, 0)
 	// The last answer is out a moment before its worker is free.

@@ -113,20 +113,12 @@ func TestRequestsThatWaitAreAnsweredOnStop(t *testing.T) {
 	t.Parallel()
 	a := startApp(t, appOptions{TOML: metricsOn + waitLong + "workers = 1\n", Files: holdFiles})
 	g, held := hold(a)
-	var waiting []*late
-	for i := range 10 {
-		waiting = append(waiting, a.later(a.request("GET", fmt.Sprintf("/?i=%d", i), "")))
-	}
-	a.waitMetric(`ephpm_php_backlog{class="page"}`, 10)
+	waiting := a.queueUp(10)
 	a.signal(syscall.SIGTERM)
 	a.waitClosed()
 	g.open()
 	held.wait()
-	for i, l := range waiting {
-		if resp, body := l.wait(); resp.StatusCode != 200 || body != fmt.Sprint(i) {
-			t.Errorf("a request that waited: %s %q", resp.Status, body)
-		}
-	}
+	wantServed(t, waiting)
 	if status := a.waitExit(); status != 0 {
 		t.Errorf("exit status %d, want 0", status)
 	}

@@ -169,32 +169,41 @@ func TestClientsThatLeaveHalfWayLeaveNothing(t *testing.T) {
 	a.wantPage(`return [ephpm_ws_count(), ephpm_ws_count('lobby')];`, `[0,0]`)
 }
 
-// All sockets break at once, as when a network does: each has its disconnect event,
-// pages go on meanwhile, and the memory comes back.
-func TestCrowdThatIsDroppedAtOnce(t *testing.T) {
-	t.Parallel()
-	a := startPlay(t, "")
-	crowd := 600
+// crowd opens hundreds of sockets from an address of this machine, and returns when
+// all are open. connect is what the connect event of each does.
+func (p *play) crowd(from string, connect func(i int) string) []*frames {
+	p.t.Helper()
+	sockets := make([]*frames, 600)
 	if raceEnabled {
-		crowd = 200
+		sockets = sockets[:200]
 	}
-	sockets := make([]*frames, crowd)
+	const dialers = 8
 	var all sync.WaitGroup
-	for worker := range 8 {
+	for first := range dialers {
 		all.Go(func() {
-			for i := worker; i < crowd; i += 8 {
+			for i := first; i < len(sockets); i += dialers {
 				var err error
-				if sockets[i], err = a.dialWireFrom("127.0.0.8", events(`ephpm_ws_subscribe('lobby');`, "return null;")); err != nil {
-					t.Error(err)
+				if sockets[i], err = p.dialWireFrom(from, events(connect(i), "return null;")); err != nil {
+					p.t.Error(err)
 					return
 				}
 			}
 		})
 	}
 	all.Wait()
-	if t.Failed() {
-		return
+	if p.t.Failed() {
+		p.t.FailNow()
 	}
+	return sockets
+}
+
+// All sockets break at once, as when a network does: each has its disconnect event,
+// pages go on meanwhile, and the memory comes back.
+func TestCrowdThatIsDroppedAtOnce(t *testing.T) {
+	t.Parallel()
+	a := startPlay(t, "")
+	sockets := a.crowd("127.0.0.8", func(int) string { return `ephpm_ws_subscribe('lobby');` })
+	crowd := len(sockets)
 	a.wantPage(`return [ephpm_ws_count('lobby'), ephpm_ws_broadcast('lobby', 'hello')];`, fmt.Sprintf("[%d,%d]", crowd, crowd))
 	for _, f := range sockets {
 		f.want(frameText, "hello")

@@ -325,29 +325,10 @@ func (f *frames) trySend(text string) error {
 func TestCrowdThatLeavesAPresenceChannel(t *testing.T) {
 	t.Parallel()
 	a := startPlay(t, "")
-	crowd := 600
-	if raceEnabled {
-		crowd = 200
-	}
 	stays := a.here("bob", "return null;")
 	stays.want(presence("present", 1, "bob"))
-	sockets := make([]*frames, crowd)
-	var all sync.WaitGroup
-	for worker := range 8 {
-		all.Go(func() {
-			for i := worker; i < crowd; i += 8 {
-				var err error
-				if sockets[i], err = a.dialWireFrom("127.0.0.10", events(fmt.Sprintf(`ephpm_ws_subscribe('lobby', ['user' => %d]);`, i), "return null;")); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	if t.Failed() {
-		return
-	}
+	sockets := a.crowd("127.0.0.10", func(i int) string { return fmt.Sprintf(`ephpm_ws_subscribe('lobby', ['user' => %d]);`, i) })
+	crowd := len(sockets)
 	a.wantPage(`return [ephpm_ws_count('lobby', true), count(ephpm_ws_members('lobby', 1000, true))];`, fmt.Sprintf("[%d,%d]", crowd+1, crowd+1))
 	list := lobbyList{"bob": ""}
 	learn := func(text string) {

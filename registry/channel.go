@@ -69,20 +69,23 @@ func (r *Registry[S]) Subscribe(id ID, channelName string) bool {
 func (r *Registry[S]) Unsubscribe(id ID, channelName string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m, ok := r.members[id]
-	if !ok {
-		return false
-	}
-	c, ok := r.channels[channelName]
-	if !ok {
-		return false
-	}
-	i := m.seatIn(c)
+	m, i := r.seatLocked(id, channelName)
 	if i < 0 {
 		return false
 	}
 	r.leaveLocked(m, i)
 	return true
+}
+
+// seatLocked returns a connection and the index of its seat in a channel, -1 when it
+// has none.
+func (r *Registry[S]) seatLocked(id ID, channelName string) (*member[S], int) {
+	m, there := r.members[id]
+	c, exists := r.channels[channelName]
+	if !there || !exists {
+		return nil, -1
+	}
+	return m, m.seatIn(c)
 }
 
 // leaveLocked gives up m.joined[i]: the channel's last member takes the seat.
@@ -110,12 +113,8 @@ func (r *Registry[S]) leaveLocked(m *member[S], i int) {
 func (r *Registry[S]) In(id ID, channelName string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	m, ok := r.members[id]
-	if !ok {
-		return false
-	}
-	c, ok := r.channels[channelName]
-	return ok && m.seatIn(c) >= 0
+	_, i := r.seatLocked(id, channelName)
+	return i >= 0
 }
 
 // Sinks returns the sinks of everybody who is in a channel now, in no order.
