@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -102,6 +103,107 @@ func TestRequestsThatRunAreShown(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// Who runs the server sees every worker: what it did, and what it does.
+func TestWorkersAreShown(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{TOML: "[server.admin]\nlisten = \"127.0.0.1:0\"\n[php]\nworkers = 3\nmin_workers = 2\n", Files: holdFiles})
+	addr := a.waitLog(`msg="admin listening" addr=(\S+)`)[1]
+	type member struct {
+		Slot, Worker   int
+		State          string
+		Uptime         float64
+		Served, Memory int
+		Request        *struct{ Path, Script, State string }
+	}
+	type report struct {
+		Pools []struct {
+			Site     string
+			Min, Max int
+			Workers  []member
+		}
+	}
+	// The workers that are up, when there are so many of them.
+	ask := func(n int) (workers []member) {
+		t.Helper()
+		err := eventually(func() error {
+			resp, err := http.Get("http://" + addr + "/_ephpm/workers")
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" {
+				return fmt.Errorf("%s %v %q, %v", resp.Status, resp.Header, body, err)
+			}
+			r := fromJSON[report](t, string(body))
+			if len(r.Pools) != 1 || r.Pools[0].Site != "" || r.Pools[0].Min != 2 || r.Pools[0].Max != 3 {
+				return fmt.Errorf("pools are shown as %s", body)
+			}
+			workers = r.Pools[0].Workers
+			for _, w := range workers {
+				if w.State == "starting" || w.Memory == 0 {
+					return fmt.Errorf("one starts: %s", body)
+				}
+			}
+			if len(workers) != n {
+				return fmt.Errorf("%d are shown: %s", len(workers), body)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("want %d workers: %v", n, err)
+		}
+		return workers
+	}
+	for _, w := range ask(2) {
+		if w.State != "idle" || w.Served != 0 || w.Memory < 1<<20 || w.Uptime <= 0 || w.Request != nil {
+			t.Errorf("a worker that did nothing is shown as %+v", w)
+		}
+	}
+	const requests = 20
+	pids := map[int]int{}
+	for range requests {
+		_, body := a.get("/")
+		pid, err := strconv.Atoi(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids[pid]++
+	}
+	g, held := hold(a)
+	if err := eventually(func() error { // a request is counted when it is shut down
+		served := 0
+		for _, w := range ask(len(a.workers())) {
+			served += w.Served
+			switch {
+			case w.Served != pids[w.Worker]:
+				return fmt.Errorf("%+v has served %d", w, pids[w.Worker])
+			case w.State == "busy" && (w.Request == nil || w.Request.Script != "hold.php" || w.Request.State != "running" || !strings.Contains(w.Request.Path, g.path)):
+				return fmt.Errorf("one that runs a script is shown as %+v", w)
+			}
+		}
+		if served != requests {
+			return fmt.Errorf("%d requests are counted, want %d", served, requests)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	busy := 0
+	for _, w := range ask(len(a.workers())) {
+		if w.State == "busy" {
+			busy = w.Worker
+		}
+	}
+	g.open()
+	if _, pid := held.wait(); pid != fmt.Sprint(busy) {
+		t.Errorf("the script was run by %s, and %d is shown as busy", pid, busy)
+	}
+	if _, body := a.get("/_ephpm/workers"); strings.Contains(body, "pools") {
+		t.Errorf("clients see the workers: %q", body)
 	}
 }
 

@@ -34,6 +34,7 @@ func (s *Server) openAdmin(l net.Listener) {
 	mux.HandleFunc("GET /_ephpm/health", func(w http.ResponseWriter, _ *http.Request) { s.health(w) })
 	mux.HandleFunc("GET /_ephpm/ready", func(w http.ResponseWriter, _ *http.Request) { s.ready(w) })
 	mux.HandleFunc("GET /_ephpm/requests", s.requests)
+	mux.HandleFunc("GET /_ephpm/workers", s.workers)
 	if s.metrics != nil {
 		mux.Handle("GET "+s.metricsPath, s.metrics.endpoint)
 		s.metricsPath = ""

@@ -148,7 +148,7 @@
 //	  hardening.go        settings that keep sites apart
 //	  account.go          run_as; statedir.go: directories of a site's own
 //	  session.go          sessions in the store
-//	  running.go          what runs now
+//	  running.go          what runs now; workerlist.go: and the workers
 //	  phpcli.go           PHP on the command line
 //	Sockets
 //	  socket.go           the sockets of a site, from upgrade to shutdown

@@ -223,6 +223,17 @@ func (p *ownPool) Running() []phpbridge.Running {
 	return pool.Running()
 }
 
+// Workers returns the workers of the pool, none when it is not there.
+func (p *ownPool) Workers() phpbridge.Crew {
+	p.mu.Lock()
+	pool := p.pool
+	p.mu.Unlock()
+	if pool == nil {
+		return phpbridge.Crew{}
+	}
+	return pool.Workers()
+}
+
 // addStats adds the state and the totals of a pool to a sum.
 func addStats(sum *phpbridge.Stats, s phpbridge.Stats) {
 	sum.Workers += s.Workers

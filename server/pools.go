@@ -24,6 +24,8 @@ type workers interface {
 	Stats() phpbridge.Stats
 	// Running returns the requests that have a job, in no order.
 	Running() []phpbridge.Running
+	// Workers returns the workers that there are.
+	Workers() phpbridge.Crew
 	// OPcache returns what OPcache holds, after Close the totals. It may take a
 	// second.
 	OPcache() phpbridge.OPcache

@@ -36,14 +36,7 @@ func (p *pools) running(now time.Time) running {
 	all := running{Requests: []runningRequest{}}
 	for _, w := range p.all() {
 		for _, r := range w.Running() {
-			one := runningRequest{
-				ID: r.ID, Site: r.Site, Class: r.Class.String(), Method: r.Method, Path: r.URI, Script: filepath.Base(r.Script),
-				State: r.State, Age: max(0, now.Sub(r.Since).Seconds()), Worker: r.PID,
-			}
-			if r.Slot >= 0 {
-				one.Slot = &r.Slot
-			}
-			all.Requests = append(all.Requests, one)
+			all.Requests = append(all.Requests, showRunning(r, now))
 		}
 	}
 	slices.SortFunc(all.Requests, func(a, b runningRequest) int { return cmp.Compare(b.Age, a.Age) })
@@ -54,9 +47,24 @@ func (p *pools) running(now time.Time) running {
 	return all
 }
 
+func showRunning(r phpbridge.Running, now time.Time) runningRequest {
+	one := runningRequest{
+		ID: r.ID, Site: r.Site, Class: r.Class.String(), Method: r.Method, Path: r.URI, Script: filepath.Base(r.Script),
+		State: r.State, Age: max(0, now.Sub(r.Since).Seconds()), Worker: r.PID,
+	}
+	if r.Slot >= 0 {
+		one.Slot = &r.Slot
+	}
+	return one
+}
+
 // requests answers who runs the server.
 func (s *Server) requests(w http.ResponseWriter, _ *http.Request) {
-	text, err := json.Marshal(s.pools.running(time.Now()))
+	sendAsJSON(w, s.pools.running(time.Now()))
+}
+
+func sendAsJSON(w http.ResponseWriter, v any) {
+	text, err := json.Marshal(v)
 	if err != nil { // names and numbers can be encoded
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -56,6 +56,8 @@ func (p *fakePool) Stats() phpbridge.Stats { return phpbridge.Stats{} }
 
 func (p *fakePool) Running() []phpbridge.Running { return nil }
 
+func (p *fakePool) Workers() phpbridge.Crew { return phpbridge.Crew{} }
+
 func (p *fakePool) OPcache() phpbridge.OPcache { return phpbridge.OPcache{} }
 
 func (p *fakePool) isClosed() bool {
@@ -89,6 +91,8 @@ func (discardPool) Reload(context.Context) error { return nil }
 func (discardPool) Stats() phpbridge.Stats { return phpbridge.Stats{} }
 
 func (discardPool) Running() []phpbridge.Running { return nil }
+
+func (discardPool) Workers() phpbridge.Crew { return phpbridge.Crew{} }
 
 func (discardPool) OPcache() phpbridge.OPcache { return phpbridge.OPcache{} }
 
