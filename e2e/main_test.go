@@ -76,7 +76,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	if *under != "" {
 		args = append(args, "-tags", "under")
-		os.Setenv("EPHPM_UNDER", *under)
+		os.Setenv("ZYGOTE_UNDER", *under)
 	}
 	build := exec.Command("go", append(args, "../cmd/ephpm")...)
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
