@@ -31,7 +31,7 @@ redis=(
 	redis-tools "php$php-redis" php-nrk-predis php-illuminate-cache
 	php-illuminate-redis php-symfony-cache php-symfony-lock
 )
-test=("${run[@]}" "${apps[@]}" "${redis[@]}" "php$php-cli" curl nghttp2-client ngtcp2-client chromium strace valgrind)
+test=("${run[@]}" "${apps[@]}" "${redis[@]}" "php$php-cli" curl openssl nghttp2-client ngtcp2-client chromium strace valgrind)
 lint=("${build[@]}" clang-format)
 bench=("${run[@]}" nginx-light "php$php-fpm" wrk redis-server redis-tools nghttp2-client
 	"php$php-apcu" "php$php-redis")

@@ -218,6 +218,40 @@ func TestDirectoriesAreSitesWhileTheServerRuns(t *testing.T) {
 	s.want("b.example", "/", 200, "b")
 }
 
+// Only directories with the form of a host name are sites, whatever else is there; a
+// link to a directory is one, too.
+func TestDirectoriesWithOddNamesAreNoSites(t *testing.T) {
+	t.Parallel()
+	odd := []string{
+		"UPPER.example", ".hidden", "a b.example", "new\nline.example", "tab\t.example", "q?.example", "star.*", "perc%2e.example", "back\\slash", "semi;colon",
+		"colon:80", "at@a.example", "two..dots", "dot.at.end.", "\xc3\xa4.example", "\xff\xfe", "[::1]", strings.Repeat("l", 64), strings.Repeat("a.", 126) + "ab",
+	}
+	files := map[string]string{"a.example/index.php": `<?php echo "a";`, "file.example": "a file"}
+	for _, name := range odd {
+		files[name+"/index.php"] = `<?php echo "odd";`
+		files[name+"/secret.txt"] = "odd"
+	}
+	s := startSites(t, sitesDirTOML, files)
+	outside := filepath.Join(s.dir, "elsewhere")
+	writeFiles(t, outside, map[string]string{"index.php": `<?php echo "linked";`})
+	for name, to := range map[string]string{"link.example": outside, "dangling.example": outside + "-not", "loop.example": "loop.example", "filelink.example": "file.example"} {
+		if err := os.Symlink(to, filepath.Join(s.dir, "sites", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.eventually("link.example", 200) // the list is a new one from here on
+	s.want("link.example", "/", 200, "linked")
+	for _, host := range append(odd, "upper.example", "file.example", "dangling.example", "loop.example", "filelink.example") {
+		for _, path := range []string{"/", "/secret.txt"} {
+			resp, body := s.exchange("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n")
+			if resp.StatusCode != 400 && resp.StatusCode != 404 || strings.Contains(body, "odd") {
+				t.Errorf("Host %q: %s %q, want 400 or 404", host, resp.Status, body)
+			}
+		}
+	}
+	s.want("a.example", "/", 200, "a")
+}
+
 // eventually waits until a host answers with a status.
 func (s *siteTest) eventually(host string, want int) {
 	s.t.Helper()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -308,4 +309,43 @@ func siteTOML(t *testing.T, name, dir string) string {
 	}
 	return fmt.Sprintf("[[site]]\nnames = [%s]\nroot = %q\ntls.cert = %q\ntls.key = %q\n",
 		names, root, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+}
+
+// Clients resume their sessions, also when certificates have been read again.
+func TestTLSSessionsAreResumed(t *testing.T) {
+	t.Parallel()
+	ca, dir := newAuthority(t), t.TempDir()
+	ca.issue(dir, "a.test")
+	a := startApp(t, appOptions{TOML: tlsIn(dir), Files: map[string]string{"index.php": `<?php echo "page";`}})
+	for i, version := range []string{"-tls1_2", "-tls1_3"} {
+		session := filepath.Join(t.TempDir(), "session")
+		visit := func(args ...string) string {
+			cmd := exec.Command("openssl", append([]string{"s_client", "-connect", a.Addr, "-servername", "a.test", "-CAfile", ca.File, "-ign_eof", version}, args...)...)
+			cmd.Stdin = strings.NewReader("GET / HTTP/1.0\r\n\r\n")
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "Verify return code: 0") || !strings.Contains(string(out), "\r\n\r\npage") {
+				t.Fatalf("openssl %q: %v\n%s", args, err, out)
+			}
+			return string(out)
+		}
+		if out := visit("-sess_out", session); !strings.Contains(out, "\nNew, TLSv1") {
+			t.Errorf("%s, the first time:\n%s", version, out)
+		}
+		if out := visit("-sess_in", session); !strings.Contains(out, "\nReused, TLSv1") {
+			t.Errorf("%s, the second time:\n%s", version, out)
+		}
+		ca.issue(dir, "a.test")
+		a.signal(syscall.SIGHUP)
+		if err := eventually(func() error {
+			if n := a.countLines(`msg="PHP started anew"`); n != i+1 {
+				return fmt.Errorf("PHP started anew %d times, want %d", n, i+1)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if out := visit("-sess_in", session); !strings.Contains(out, "\nReused, TLSv1") {
+			t.Errorf("%s, with a new certificate:\n%s", version, out)
+		}
+	}
 }
