@@ -132,7 +132,7 @@
 //	  headers.go          header fields of every answer
 //	  errorpage.go        pages of the site's own for errors
 //	Files
-//	  static.go           sends one
+//	  static.go           sends one; ranges.go: the parts that are asked for
 //	  autoindex.go        lists a directory
 //	  mime.go             types
 //	  filememory.go       small files in memory
