@@ -335,6 +335,6 @@ func (m *metrics) accessLogs(a *accessLogs) {
 // connections shows how many there are.
 func (m *metrics) connections(open func() int) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ephpm_http_connections", Help: "Connections of clients over TCP, WebSockets among them.",
+		Name: "ephpm_http_connections", Help: "Connections of clients that count against the limits: TCP with WebSockets, and HTTP/3.",
 	}, func() float64 { return float64(open()) }))
 }
