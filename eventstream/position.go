@@ -11,7 +11,7 @@ type Position struct {
 }
 
 // MaxBeyond bounds Position.Beyond.
-const MaxBeyond = 16
+const MaxBeyond = 32
 
 // Has reports whether a client that has come so far has the message with a sequence
 // number, or it was not for it.

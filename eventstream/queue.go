@@ -47,6 +47,22 @@ func (c *Conn) SendWait(ctx context.Context, f *Frame) bool {
 	}
 }
 
+// GoOn says how far the client has come on another connection: call it before anything
+// is queued. What came later is Replay's.
+func (c *Conn) GoOn(from Position) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order.at = from
+}
+
+// Skip says that a message that was broadcast is not for the client, which came later,
+// so it is not one that it misses.
+func (c *Conn) Skip(seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order.overtake(seq)
+}
+
 // Replay queues messages of the past before Open. They may be more than QueueFrames,
 // but not more than QueueBytes: then it reports false and queues nothing.
 func (c *Conn) Replay(frames []*Frame) bool {

@@ -52,6 +52,13 @@ type eventStream struct {
 	full   time.Duration
 }
 
+// newEventStream returns one whose client is to be sent what it missed.
+func (s *sockets) newEventStream(r resume) *eventStream {
+	e := &eventStream{Conn: s.streamLoop.New(&s.streams.conn), resume: &r}
+	e.GoOn(r.since)
+	return e
+}
+
 // Close implements sink. A client that does not poll cannot be waited for when the
 // server stops.
 func (e *eventStream) Close(code int, reason string, cause websocket.Cause) {
@@ -98,8 +105,8 @@ func (s *sockets) openStream(w *response, r *http.Request, vars phpbridge.Vars, 
 		return
 	}
 	newest, _ := s.histories.newest()
-	resume := newResume(a.last, s.streams.conn.Era, newest)
-	e := &eventStream{Conn: s.streamLoop.New(&s.streams.conn), resume: &resume}
+	from := newResume(a.last, s.streams.conn.Era, newest)
+	e := s.newEventStream(from)
 	e.c = &socket{site: s, conn: e, transport: t, script: script, requestID: requestID}
 	header, ok := s.enter(w, r, e.c, vars, body)
 	if !ok {
@@ -184,17 +191,25 @@ func (s *sockets) depth(conn sink, asked int) int {
 func (e *eventStream) replay(past *turn, n int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	_, settled := past.all.newest()
 	var messages []remembered
 	if e.resume != nil && e.resume.since.Seq != 0 {
 		var complete bool
 		messages, complete = past.since(e.resume.since)
 		e.resume.lossy = e.resume.lossy || !complete
-	} else if n > 0 {
-		messages = past.last(n)
+	} else {
+		messages = past.last(maxHistory)
+		older := max(0, len(messages)-n)
+		for _, m := range messages[:older] {
+			if m.seq > settled {
+				e.Skip(m.seq)
+			}
+		}
+		messages = messages[older:]
 	}
 	frames := make([]*eventstream.Frame, len(messages))
 	for i, m := range messages {
-		frames[i] = eventstream.NewFrame(m.payload, m.binary, eventstream.Stamp{Seq: m.seq})
+		frames[i] = eventstream.NewFrame(m.payload, m.binary, eventstream.Stamp{Seq: m.seq, Settled: settled})
 	}
 	e.c.site.metrics.queued.Add(float64(len(frames)))
 	return e.Replay(frames)
