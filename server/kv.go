@@ -184,13 +184,16 @@ func shareMemory(name string, size int64) (*os.File, []byte, error) {
 	if err := unix.Ftruncate(fd, size); err != nil {
 		return nil, nil, fmt.Errorf("shared memory of %d bytes: %w", size, err)
 	}
-	// Whoever could cut it off would kill the front.
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		return nil, nil, fmt.Errorf("seal shared memory: %w", err)
-	}
 	memory, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, nil, fmt.Errorf("map shared memory of %d bytes: %w", size, err)
+	}
+	// Whoever could cut it off would kill the front, and a file that is open for
+	// reading can be opened again through /proc.
+	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		_ = unix.Munmap(memory) // the first error counts
+		return nil, nil, fmt.Errorf("seal shared memory: %w", err)
 	}
 	file, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
