@@ -126,6 +126,8 @@ static void read_array(struct answer *a, zval *array)
 	array_init(array);
 	while (n--) {
 		zval key, value;
+		ZVAL_NULL(&key);
+		ZVAL_NULL(&value); /* and so it stays if it throws */
 		read_answer(a, &key);
 		read_answer(a, &value);
 		if (Z_TYPE(key) == IS_STRING) {

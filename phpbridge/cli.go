@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unsafe"
 )
@@ -39,6 +40,11 @@ func CLICommand(name string, args []string, to CLIServer) (path string, argv, en
 		name += " php" // for ps
 	}
 	C.ephpm_cli_restore_signals()
+	if len(under) > 0 {
+		self, _ := os.Executable() // as zygoteCommand
+		path, err := exec.LookPath(under[0])
+		return path, slices.Concat(under, []string{self}, args), roleEnvironment(env, "cli"), err
+	}
 	return "/proc/self/exe", append([]string{name}, args...), roleEnvironment(env, "cli"), nil
 }
 

@@ -50,6 +50,7 @@ type job struct {
 
 	// Owned by the goroutine of Serve.
 	head    uint64 // of the response ring
+	bodyAt  int    // where the body is in request
 	decoder decoder
 }
 
@@ -155,6 +156,9 @@ func (j *job) swapState(from, to jobState) bool {
 	return atomic.CompareAndSwapUint64(u64(&j.c.state), uint64(from), uint64(to))
 }
 
+// entry is what the queue has of a job.
+func (j *job) entry() uint64 { return uint64(j.generation)<<32 | uint64(j.index) }
+
 // heldBy reports whether a worker in the slot has the job.
 func (j *job) heldBy(slot int) bool {
 	s := j.state()
@@ -171,7 +175,8 @@ func (j *job) load(r *Request) {
 	c.env_len = C.uint32_t(env)
 	ini := copy(j.request[n+env:], r.INI)
 	c.ini_len = C.uint32_t(ini)
-	c.body_off = C.uint32_t(n + env + ini)
+	j.bodyAt = n + env + ini
+	c.body_off = C.uint32_t(j.bodyAt)
 	c.tenant = C.uint32_t(r.Tenant)
 	c.body_len = C.int64_t(r.BodyLen)
 	c.store = C.uint32_t(r.Store)
@@ -198,7 +203,7 @@ func (j *job) load(r *Request) {
 func (j *job) bodyHere(n int) { j.c.body_here = C.uint32_t(n) }
 
 // bodyArea is where the parts of the body go.
-func (j *job) bodyArea() []byte { return j.request[int(j.c.body_off):] }
+func (j *job) bodyArea() []byte { return j.request[j.bodyAt:] }
 
 // written returns the next bytes of the response ring, up to its edge. bad is
 // true if the worker claims more than the ring holds.

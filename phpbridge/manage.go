@@ -220,7 +220,24 @@ func (p *Pool) endWorkers() {
 	for z := range zygotes {
 		z.close()
 	}
-	p.listeners.Wait() // what they had to say has room
+	p.dismissListeners()
+}
+
+// dismissListeners waits for them. What they still say is dropped: what is ours has
+// room in the channel, but a zygote that a script has taken over may say more.
+func (p *Pool) dismissListeners() {
+	done := make(chan struct{})
+	go func() { // ends with the listeners, whose zygotes have ended
+		p.listeners.Wait()
+		close(done)
+	}()
+	for {
+		select {
+		case <-p.messages:
+		case <-done:
+			return
+		}
+	}
 }
 
 func (p *Pool) alive() bool {

@@ -23,10 +23,11 @@ type memory struct {
 	slots []C.struct_ephpm_slot
 	jobs  []C.struct_ephpm_job
 	areas []byte
+	tails [classes]uint64 // of the queues, as the front has moved them; guarded by Pool.mu
 }
 
 func newMemory(jobs, maxRequests int) (*memory, error) {
-	fd, err := unix.MemfdCreate("ephpm-pool", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("ephpm-pool", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
@@ -38,6 +39,12 @@ func newMemory(jobs, maxRequests int) (*memory, error) {
 	if err := file.Truncate(int64(size)); err != nil {
 		_ = file.Close() // the first error counts
 		return nil, fmt.Errorf("shared memory of %d bytes: %w", size, err)
+	}
+	// A script can open the zygote's descriptor through /proc. If it could make the
+	// memory shorter, the front would die of SIGBUS.
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		_ = file.Close() // the first error counts
+		return nil, fmt.Errorf("seal shared memory: %w", err)
 	}
 	data, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -88,16 +95,28 @@ func futexWake(word *uint32) {
 	_, _, _ = unix.RawSyscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeOp, 1) // only EFAULT is possible
 }
 
-// push appends an entry to the class's queue. The caller is the only producer.
-// False if it is full of withdrawn jobs.
+// push appends an entry to the class's queue. The caller, who holds Pool.mu, is the
+// only producer. False if it is full of withdrawn jobs.
 func (m *memory) push(class Class, entry uint64) bool {
-	q := &m.pool.queue[class]
-	tail := atomic.LoadUint64(u64(&q.tail))
+	q, tail := &m.pool.queue[class], m.tails[class]
 	if tail-atomic.LoadUint64(u64(&q.head)) >= C.EPHPM_QUEUE {
 		return false
 	}
 	atomic.StoreUint64(u64(&q.entry[tail%C.EPHPM_QUEUE]), entry)
+	m.tails[class] = tail + 1
 	atomic.StoreUint64(u64(&q.tail), tail+1)
+	return true
+}
+
+// mend empties a queue whose ends are where nobody of ours puts them. False if they
+// are where they may be.
+func (m *memory) mend(class Class) bool {
+	q, tail := &m.pool.queue[class], m.tails[class]
+	if atomic.LoadUint64(u64(&q.tail)) == tail && tail-atomic.LoadUint64(u64(&q.head)) <= C.EPHPM_QUEUE {
+		return false
+	}
+	atomic.StoreUint64(u64(&q.tail), tail)
+	atomic.StoreUint64(u64(&q.head), tail)
 	return true
 }
 

@@ -242,7 +242,7 @@ func (p *Pool) submit(x *exchange, now time.Time) {
 	j.submitted = now
 	j.label.set(&x.request, j.generation, x.start)
 	j.setState(newJobState(j.generation, 0, stateReady))
-	queued := p.memory.push(j.class, uint64(j.generation)<<32|uint64(j.index))
+	queued := p.enqueueLocked(j)
 	p.mu.Unlock()
 	p.arm(j, now, x.busyAt, x.request.Timeout)
 	if !queued {

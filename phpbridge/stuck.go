@@ -18,11 +18,42 @@ const (
 )
 
 // wakeAnother wakes a worker for each class of which work waits: the one that was
-// woken for it may be unable to run.
+// woken for it may be unable to run. A worker that overwrote the shared memory may
+// have taken the queue or the doorbell from all.
 func (p *Pool) wakeAnother() {
+	p.mu.Lock()
+	for class := range classes {
+		p.mendLocked(class)
+	}
+	busy := !p.idleLocked()
+	p.mu.Unlock()
 	for class := range classes {
 		if !p.memory.queueEmpty(class) {
 			p.memory.wake(&p.masks[class])
+		}
+	}
+	if busy {
+		p.completer.ring()
+	}
+}
+
+// enqueueLocked appends a job that is ready to its queue. False if that is full.
+func (p *Pool) enqueueLocked(j *job) bool {
+	p.mendLocked(j.class)
+	return p.memory.push(j.class, j.entry())
+}
+
+// mendLocked puts the jobs that wait into their queue again if some worker has
+// overwritten its ends. Which one it was cannot be known.
+func (p *Pool) mendLocked(class Class) {
+	if !p.memory.mend(class) {
+		return
+	}
+	p.counts.broken++
+	p.log.Error("a worker has overwritten a queue, it is made anew", "class", class)
+	for _, j := range p.jobs {
+		if s := j.state(); j.class == class && s.phase() == stateReady && s.generation() == j.generation {
+			p.memory.push(class, j.entry()) // has room: there are fewer jobs than entries
 		}
 	}
 }

@@ -200,9 +200,10 @@ static void do_trace(const struct ephpm_message *m)
 	const struct child *c = &zygote.children[m->slot];
 	const struct ephpm_slot *slot = &zygote.shared.slots[m->slot];
 	uint32_t job = (uint32_t)m->value + 1;
-	if (c->pid > 0 && c->generation == m->generation && slot->job == job) {
+	if (c->pid > 0 && c->generation == m->generation
+		&& __atomic_load_n(&slot->job, __ATOMIC_SEQ_CST) == job) {
 		len = ephpm_trace(c->pid, text, sizeof(text));
-		len = slot->job == job ? len : 0;
+		len = __atomic_load_n(&slot->job, __ATOMIC_SEQ_CST) == job ? len : 0;
 	}
 	send_message(EPHPM_MSG_TRACED, m->slot, m->generation, m->value, text, len);
 }
