@@ -16,13 +16,15 @@ var pubsubCommands = []command{
 
 // cmdPublish answers with how many got the message, clients of Redis and
 // whoever Publish reaches.
-func cmdPublish(c *client, args [][]byte) {
-	n := c.store.hub.publish(args[1], args[2])
+func cmdPublish(c *client, args [][]byte) { c.reply.integer(int64(c.publish(args[1], args[2]))) }
+
+func (c *client) publish(channel, payload []byte) int {
+	n := c.store.hub.publish(channel, payload)
 	o := &c.server.opts
-	if name, ok := strings.CutPrefix(string(args[1]), o.PublishPrefix); ok && o.Publish != nil {
-		n += o.Publish(c.store, name, args[2])
+	if name, ok := strings.CutPrefix(string(channel), o.PublishPrefix); ok && o.Publish != nil {
+		n += o.Publish(c.store, name, payload)
 	}
-	c.reply.integer(int64(n))
+	return n
 }
 
 func cmdPubSub(c *client, args [][]byte) {

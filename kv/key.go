@@ -129,6 +129,45 @@ func (s *Store) ExpireIf(key, value []byte, ttl time.Duration) (bool, error) {
 	return s.doIf(key, value, func(r ref) { s.setExpiryLocked(key, r, s.now()+ttlMillis(ttl)) })
 }
 
+// PersistIf takes the TTL of a key away if it holds this string, and reports whether
+// it holds it.
+func (s *Store) PersistIf(key, value []byte) (bool, error) {
+	return s.doIf(key, value, func(r ref) { s.setExpiryLocked(key, r, 0) })
+}
+
+// TakeIf stores a string under a key that is not there or holds it, with this TTL,
+// and reports whether it did.
+func (s *Store) TakeIf(key, value []byte, ttl time.Duration) (bool, error) {
+	if ttl <= 0 {
+		return false, ErrInvalidTTL
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.now() + ttlMillis(ttl)
+	r, found := s.findLocked(key)
+	if !found {
+		return true, s.putLocked(key, plain(value), at)
+	}
+	same, err := s.equalLocked(r, value)
+	if same {
+		s.setExpiryLocked(key, r, at)
+	}
+	return same, err
+}
+
+// setFirstAbsent stores a string until a Unix time in milliseconds under the first
+// of some keys that holds none, and returns its index, -1 if all hold one.
+func (s *Store) setFirstAbsent(keys [][]byte, value []byte, at int64) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, key := range keys {
+		if r, found := s.findLocked(key); !found || s.kindOf(r) != kindString {
+			return i, s.putLocked(key, plain(value), at)
+		}
+	}
+	return -1, nil
+}
+
 func (s *Store) doIf(key, value []byte, do func(r ref)) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,12 +4,11 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"strings"
-	"time"
 )
 
 // No Lua runs here. The scripts that PHP's frameworks send are few, so a script
-// is known by its text, blanks, comments and the kind of quotes aside, and done
-// in Go. Any other is refused.
+// is known by its text, as canonical has it, and done in Go: scriptknown.go lists
+// them. Any other is refused.
 
 var scriptCommands = []command{
 	{"eval", -3, writes, keyRange{}, cmdEval},
@@ -17,43 +16,8 @@ var scriptCommands = []command{
 	{"script", -2, noGate, keyRange{}, cmdScript},
 }
 
-// A script is one that is known. It has these numbers of keys and arguments.
-type script struct {
-	keys, args int
-	run        func(c *client, keys, args [][]byte)
-}
-
-// scripts are those that are known, by their text as canonical has it.
-var scripts = map[string]script{
-	// The release of a lock: Laravel, the sessions of phpredis, Redis's own
-	// documentation.
-	`ifredis.call("get",KEYS[1])==ARGV[1]thenreturnredis.call("del",KEYS[1])elsereturn0end`: {1, 1, scriptDelIf},
-	// Its refresh.
-	`ifredis.call("get",KEYS[1])==ARGV[1]thenreturnredis.call("expire",KEYS[1],ARGV[2])elsereturn0end`: {1, 2,
-		func(c *client, keys, args [][]byte) { c.scriptExpireIf(keys[0], args, time.Second) }},
-	`ifredis.call("get",KEYS[1])==ARGV[1]thenreturnredis.call("pexpire",KEYS[1],ARGV[2])elsereturn0end`: {1, 2,
-		func(c *client, keys, args [][]byte) { c.scriptExpireIf(keys[0], args, time.Millisecond) }},
-	// Cache::add of Laravel.
-	`returnredis.call("exists",KEYS[1])<1andredis.call("setex",KEYS[1],ARGV[2],ARGV[1])`: {1, 2, scriptAdd},
-}
-
-// sums are more of those that are known, by the SHA-1 of their text as canonical
-// has it: the lock store of Symfony 5.4 and what has the same scripts. It asks
-// first whether scripts may know the time; each is there for both answers.
-var sums = map[string]script{
-	"73d3c883d3d24564f259191384bd9e12679e71bc": {1, 0, func(c *client, _, _ [][]byte) { c.reply.integer(1) }},
-	"94ebcd52673e3f3b938aa5e6ddb4df804c16dda9": holderScript(holders.save),
-	"e14b0b6861a17af4908ab85cba3b34e423d5b2e9": holderScript(holders.save),
-	"3344db4141bdb20edad1ee1485c9b064726f98a4": holderScript(holders.saveRead),
-	"7ed7c116ddf525c0196016394f224ff02702799f": holderScript(holders.saveRead),
-	"2b3518908b2342868b68d6c6ca245291392fb991": holderScript(holders.extend),
-	"676aeb3887de74c89c4facb634c44880e3b0416d": holderScript(holders.extend),
-	"e8f724dc0c23f1dfb4ddbb8062920dc2e5498068": {1, 2, scriptHolderExists},
-	"99c6da1ca3beb448793e03ba2f297e0d389859b3": {1, 2, scriptHolderExists},
-	"c1f2c6fad5c61cff5a873a17f6edf72dc337d692": {1, 1, scriptHolderRemove},
-}
-
-// canonical returns a script without what does not matter.
+// canonical returns a script without what does not matter: blanks, comments, the
+// kind of quotes, and the case of commands' names.
 func canonical(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -70,10 +34,27 @@ func canonical(text string) string {
 			}
 		}
 	}
-	return b.String()
+	text = b.String()
+	b.Reset()
+	for {
+		const call = `redis.call("`
+		before, after, found := strings.Cut(text, call)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		name, rest, closed := strings.Cut(after, `"`)
+		b.WriteString(call + strings.ToLower(name))
+		if text = rest; closed {
+			b.WriteByte('"')
+		}
+	}
 }
 
-const textUnknownScript = "ERR this server runs no Lua; it knows only the scripts that its documentation lists"
+// textUnknownScript names what there is, for who reads it in an application's log.
+const textUnknownScript = "ERR unknown script: this server runs no Lua and knows only the scripts of " +
+	"Laravel (cache, locks, throttle, funnel, broadcasting), Symfony (locks), phpredis (sessions) " +
+	"and those of Redis's documentation that release or extend a lock"
 
 // maxScripts limits the texts that EVALSHA finds: those that differ in blanks.
 const maxScripts = 1000
@@ -141,7 +122,7 @@ func (c *client) runScript(s *script, args [][]byte) {
 		c.reply.error("ERR Number of keys can't be negative")
 	case n > int64(len(rest)):
 		c.reply.error("ERR Number of keys can't be greater than number of args")
-	case int(n) != s.keys || len(rest)-int(n) < s.args:
+	case !s.takes(int(n), len(rest)-int(n)):
 		c.reply.error("ERR wrong number of keys or arguments for this script")
 	default:
 		s.run(c, rest[:n], rest[n:])
@@ -170,46 +151,5 @@ func cmdScript(c *client, args [][]byte) {
 		c.reply.ok()
 	default:
 		c.reply.error(unknownSub("script", sub))
-	}
-}
-
-func scriptDelIf(c *client, keys, args [][]byte) {
-	done, err := c.store.DelIf(keys[0], args[0])
-	c.booleanOr(done, err)
-}
-
-func (c *client) scriptExpireIf(key []byte, args [][]byte, unit time.Duration) {
-	n, ok := c.integer(args[1])
-	if !ok {
-		return
-	}
-	if n <= 0 {
-		scriptDelIf(c, [][]byte{key}, args)
-		return
-	}
-	if n > int64(maxTTL/unit) {
-		c.reply.error("ERR invalid expire time in 'expire' command")
-		return
-	}
-	done, err := c.store.ExpireIf(key, args[0], time.Duration(n)*unit)
-	c.booleanOr(done, err)
-}
-
-// maxTTL is the longest that a time.Duration has, nearly 300 years.
-const maxTTL = time.Duration(1<<63 - 1)
-
-func scriptAdd(c *client, keys, args [][]byte) {
-	at, ok := c.expiryTime(args[1], 1000, true, "setex")
-	if !ok {
-		return
-	}
-	r, err := c.store.SetWith(keys[0], args[0], SetOptions{ExpireAt: at, IfAbsent: true})
-	switch {
-	case err != nil:
-		c.fail(err)
-	case r.Stored:
-		c.reply.ok()
-	default:
-		c.reply.null()
 	}
 }
