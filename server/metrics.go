@@ -157,15 +157,30 @@ func newMetrics(log *slog.Logger) *metrics {
 		Name: "ephpm_php_executions_total", Help: "Scripts run for pages; error: no answer, or a status of 500 and above.",
 	}, []string{"status"})
 	m.ok, m.failed = executions.WithLabelValues("ok"), executions.WithLabelValues("error")
-	for _, stage := range []string{stageRequest, stageBody} {
-		m.timeouts.WithLabelValues(stage)
-	}
-	for _, reason := range []string{fullServer, fullIP} {
-		m.refused.WithLabelValues(reason)
-	}
-	for _, reason := range []string{cutForRoom, cutSlowClient} {
-		m.cut.WithLabelValues(reason)
-	}
+	m.registerSizes()
+	m.expect()
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "ephpm_build_info", Help: "Always 1.",
+		ConstLabels: prometheus.Labels{"version": Build().Version, "go": Build().Go, "php": Build().PHP},
+	})
+	build.Set(1)
+	m.registry.MustRegister(build, m.requests, m.duration, m.timeouts, m.overflows, executions, m.ran, m.queued, m.output,
+		m.ratio,
+		m.refused, m.cut, m.limited, m.siteLimited, m.badHeaders,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ephpm_http_requests_in_flight", Help: "Requests being answered.",
+		}, func() float64 { return float64(m.inFlight.Load()) }),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	m.endpoint = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError),
+	})
+	return m
+}
+
+// registerSizes adds the sizes of bodies.
+func (m *metrics) registerSizes() {
 	received := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "ephpm_http_request_body_bytes", Help: "Bytes of the request body that were read.", Buckets: byteSizes,
 	}, []string{"method"})
@@ -178,20 +193,20 @@ func newMetrics(log *slog.Logger) *metrics {
 	for i, by := range handlerNames {
 		m.sent[i] = sent.WithLabelValues(by)
 	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "ephpm_build_info", Help: "Always 1.",
-		ConstLabels: prometheus.Labels{"version": Build().Version, "go": Build().Go, "php": Build().PHP},
-	})
-	build.Set(1)
-	m.registry.MustRegister(build, m.requests, m.duration, m.timeouts, m.overflows, executions, m.ran, m.queued, m.output,
-		received, sent, m.ratio,
-		m.refused, m.cut, m.limited, m.siteLimited, m.badHeaders,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "ephpm_http_requests_in_flight", Help: "Requests being answered.",
-		}, func() float64 { return float64(m.inFlight.Load()) }),
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	m.registry.MustRegister(received, sent)
+}
+
+// expect makes the series that are there from the start.
+func (m *metrics) expect() {
+	for _, stage := range []string{stageRequest, stageBody} {
+		m.timeouts.WithLabelValues(stage)
+	}
+	for _, reason := range []string{fullServer, fullIP} {
+		m.refused.WithLabelValues(reason)
+	}
+	for _, reason := range []string{cutForRoom, cutSlowClient} {
+		m.cut.WithLabelValues(reason)
+	}
 	for _, e := range expected {
 		for _, method := range e.methods {
 			m.duration.WithLabelValues(method, handlerNames[e.by])
@@ -200,10 +215,6 @@ func newMetrics(log *slog.Logger) *metrics {
 			}
 		}
 	}
-	m.endpoint = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError),
-	})
-	return m
 }
 
 // begin and end enclose a request.
