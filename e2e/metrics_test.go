@@ -197,3 +197,70 @@ isolation = "process"
 		t.Error(err)
 	}
 }
+
+// All pools are in the same series, each of which is there once; what they count is
+// exact when nothing runs.
+func TestMetricsCountTheWorkersOfAllPools(t *testing.T) {
+	t.Parallel()
+	s := startSites(t, metricsOn+`[php]
+workers = 3
+min_workers = 3
+[[site]]
+names = ["a.example"]
+root = "$dir/sites/a"
+[[site]]
+names = ["b.example"]
+root = "$dir/sites/b"
+isolation = "process"
+workers = 2
+[[site]]
+names = ["c.example"]
+root = "$dir/sites/c"
+isolation = "process"
+workers = 2
+`, map[string]string{"a/index.php": `<?php echo "a";`, "b/index.php": `<?php echo "b";`, "c/index.php": `<?php echo "c"; if (isset($_GET['e'])) missing();`})
+	for _, host := range []string{"a", "b", "c"} {
+		for range 10 {
+			s.want(host+".example", "/", 200, host)
+		}
+	}
+	s.want("c.example", "/?e", 500, "")
+	s.waitMetric(`ephpm_php_executions_total{status="ok"}`, 30)
+	s.waitMetric(`ephpm_php_executions_total{status="error"}`, 1)
+	s.waitMetric(`ephpm_http_requests_total{handler="php",method="GET",status="200"}`, 30)
+	s.waitMetric(`ephpm_php_workers{state="busy"}`, 0)
+	s.waitMetric(`ephpm_php_backlog{class="page"}`, 0)
+	if err := eventually(func() error {
+		idle, err := s.metric(`ephpm_php_workers{state="idle"}`)
+		if err == nil && int(idle) != len(s.workers()) {
+			err = fmt.Errorf("%v workers are counted, there are %d", idle, len(s.workers()))
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	_, body := s.get("/metrics")
+	seen := map[string]int{}
+	for line := range strings.Lines(body) {
+		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			seen[firstOf(name, " ")]++
+		}
+	}
+	for name, n := range seen {
+		if n != 1 {
+			t.Errorf("%s is there %d times", name, n)
+		}
+	}
+	if seen["ephpm_php_workers"] == 0 {
+		t.Errorf("the series are %v", seen)
+	}
+}
+
+// Without metrics their path is the site's.
+func TestMetricsAreOffByDefault(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{Files: map[string]string{"index.php": `<?php echo "the site's";`}})
+	if resp, body := a.get("/metrics"); resp.StatusCode != 200 || body != "the site's" {
+		t.Errorf("%s %.200q, want the site's page", resp.Status, body)
+	}
+}

@@ -6,12 +6,15 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	h2 "golang.org/x/net/http2"
 )
 
 // PHP parses uploads itself, and tells what is wrong with one by its own codes.
@@ -269,4 +272,42 @@ func TestLargeDownloadInFlatMemory(t *testing.T) {
 			t.Errorf("%d bytes came, %v; want %d", n, err, twoGiB)
 		}
 	})
+}
+
+// A body that does not come holds no worker on a stream of HTTP/2 either: its stream
+// is answered, and the others of the connection go on.
+func TestBodyThatStallsOverH2CIs408(t *testing.T) {
+	t.Parallel()
+	mark := filepath.Join(t.TempDir(), "mark")
+	a := startApp(t, appOptions{
+		TOML: "[server]\nh2c = true\n[server.timeouts]\nidle = \"300ms\"\n[php]\nworkers = 1\nworker_backlog = 1\n",
+		Files: map[string]string{
+			"index.php": `<?php file_put_contents($_GET['mark'], 'ran');`,
+			"next.php":  `<?php echo "next ", $_GET['i'];`,
+		}})
+	w := a.frames(nil)
+	for i, body := range []string{"", "half of it"} {
+		stream := w.next
+		w.next += 2
+		fields := w.fields(":method", "POST", ":scheme", "http", ":path", "/?mark="+mark, ":authority", "x", "content-length", "1048576")
+		if err := w.WriteHeaders(h2.HeadersFrameParam{StreamID: stream, BlockFragment: fields, EndHeaders: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.WriteData(stream, false, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		// The only worker is free meanwhile, whoever asks.
+		if err := wantBody(a.request("GET", fmt.Sprintf("/next.php?i=%d", i), ""), fmt.Sprintf("next %d", i)); err != nil {
+			t.Error(err)
+		}
+		if answer := w.answer(stream); answer.status != "408" {
+			t.Errorf("behind %q: %v, want 408", body, answer)
+		}
+		if answer := w.answer(w.ask(fmt.Sprintf("/next.php?i=%d", i), ":authority", "x")); answer.body != fmt.Sprintf("next %d", i) {
+			t.Errorf("another stream, behind %q: %v", body, answer)
+		}
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the script was run with half a body")
+	}
 }

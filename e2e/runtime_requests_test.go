@@ -62,11 +62,11 @@ func TestFalseLengthsAndSpecialHeaders(t *testing.T) {
 	t.Parallel()
 	a := startApp(t, appOptions{Files: map[string]string{"s.php": dump(`[$_SERVER['CONTENT_LENGTH'], $_SERVER['HTTP_CONTENT_LENGTH'],
 		$_SERVER['HTTP_CONTENT_TYPE'], $_SERVER['HTTP_EMPTY'], $_SERVER['HTTP_SPECIAL_CHARS'], $_SERVER['QUERY_STRING'], $_SERVER['REMOTE_USER'],
-		isset($_SERVER['PHP_AUTH_PW']), isset($_SERVER['HTTPS'])]`)}})
+		isset($_SERVER['PHP_AUTH_PW']), isset($_SERVER['HTTPS']), isset($_SERVER['SSL_PROTOCOL']), $_SERVER['GATEWAY_INTERFACE']]`)}})
 	hundred(t, func(i int) error {
 		_, body := a.exchange(fmt.Sprintf("POST /s.php?specialChars=%%3E\\x00%%00</>%d HTTP/1.1\r\nHost: x\r\nSpecial-Chars: <%%00>%d\r\nEmpty:\r\n"+
 			"Content-Type: text/plain\r\nContent-Length: 7\r\nAuthorization: Basic dXNlcjo=\r\n\r\n1234567", i, i))
-		want := fmt.Sprintf(`["7","7","text/plain","","<%%00>%d","specialChars=%%3E\\x00%%00</>%d","user",false,false]`, i, i)
+		want := fmt.Sprintf(`["7","7","text/plain","","<%%00>%d","specialChars=%%3E\\x00%%00</>%d","user",false,false,false,"CGI/1.1"]`, i, i)
 		if body != want {
 			return fmt.Errorf("%s, want %s", body, want)
 		}

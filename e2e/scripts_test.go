@@ -99,9 +99,12 @@ func TestFibers(t *testing.T) {
 		$f = new Fiber(function (string $i) { echo "Fiber $i "; $back = Fiber::suspend($i * 2); echo "back $back "; });
 		echo $f->start($_GET['i']), " ";
 		$f->resume("again");
-		echo "end";`)
+		$silent = new Fiber(fn (int $n) => $n + Fiber::suspend());
+		$silent->start((int) $_GET['i']);
+		$silent->resume(1000);
+		echo "silent ", $silent->getReturn(), " end";`)
 	hundred(t, func(i int) error {
-		return wantBody(a.request("GET", fmt.Sprintf("/?i=%d", i), ""), fmt.Sprintf("Fiber %d %d back again end", i, 2*i))
+		return wantBody(a.request("GET", fmt.Sprintf("/?i=%d", i), ""), fmt.Sprintf("Fiber %d %d back again silent %d end", i, 2*i, i+1000))
 	})
 }
 

@@ -33,7 +33,7 @@ func visitWith(t *testing.T, c *http.Client, url string) (*http.Response, string
 
 // tlsVars prints what scripts see of TLS.
 const tlsVars = `<?php
-	foreach (['HTTPS', 'REQUEST_SCHEME', 'SERVER_PORT', 'SERVER_PROTOCOL', 'HTTP_HOST', 'SERVER_NAME', 'REQUEST_URI'] as $name)
+	foreach (['HTTPS', 'REQUEST_SCHEME', 'SERVER_PORT', 'SERVER_PROTOCOL', 'HTTP_HOST', 'SERVER_NAME', 'REQUEST_URI', 'SSL_PROTOCOL', 'SSL_CIPHER'] as $name)
 		echo $name, '=', $_SERVER[$name] ?? '-', "\n";`
 
 func TestTLS(t *testing.T) {
@@ -46,7 +46,7 @@ func TestTLS(t *testing.T) {
 	for proto, c := range map[string]*http.Client{"HTTP/1.1": ca.client(http1), "HTTP/2.0": ca.client(http2)} {
 		resp, body := visitWith(t, c, "https://"+a.Addr+"/x?y=1")
 		want := strings.Join([]string{"HTTPS=on", "REQUEST_SCHEME=https", "SERVER_PORT=" + port, "SERVER_PROTOCOL=" + proto,
-			"HTTP_HOST=" + a.Addr, "SERVER_NAME=127.0.0.1", "REQUEST_URI=/x?y=1", ""}, "\n")
+			"HTTP_HOST=" + a.Addr, "SERVER_NAME=127.0.0.1", "REQUEST_URI=/x?y=1", "SSL_PROTOCOL=TLSv1.3", "SSL_CIPHER=" + tls.CipherSuiteName(resp.TLS.CipherSuite), ""}, "\n")
 		if resp.Proto != proto || body != want {
 			t.Errorf("over %s:\n%swant over %s:\n%s", resp.Proto, body, proto, want)
 		}

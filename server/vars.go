@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ var ownVars = []string{
 	"AUTH_TYPE", "CONTENT_LENGTH", "CONTENT_TYPE", "DOCUMENT_ROOT", "DOCUMENT_URI", "GATEWAY_INTERFACE", "HTTPS",
 	"PATH_INFO", "PATH_TRANSLATED", "PHP_SELF", "QUERY_STRING", "REDIRECT_STATUS", "REDIRECT_URL", "REMOTE_ADDR", "REMOTE_HOST",
 	"REMOTE_IDENT", "REMOTE_PORT", "REMOTE_USER", "REQUEST_ID", "REQUEST_METHOD", "REQUEST_SCHEME", "REQUEST_URI",
-	"SCRIPT_FILENAME", "SCRIPT_NAME", "SERVER_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "SERVER_SOFTWARE",
+	"SCRIPT_FILENAME", "SCRIPT_NAME", "SERVER_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "SERVER_SOFTWARE", "SSL_CIPHER", "SSL_PROTOCOL",
 
 	"ARGC", "ARGV", "PHP_AUTH_DIGEST", "PHP_AUTH_PW", "PHP_AUTH_USER", "REQUEST_TIME", "REQUEST_TIME_FLOAT", // by PHP
 
@@ -40,8 +41,8 @@ type cgi struct {
 }
 
 // appendTo appends the variables of RFC 3875 §4.1 and those that web servers add.
-// Every name is always there, empty when it has no value, but for HTTPS and
-// PATH_TRANSLATED, which scripts test by their presence.
+// Every name is always there, empty when it has no value, but for HTTPS, those of
+// appendTLS and PATH_TRANSLATED, which scripts test by their presence.
 func (c *cgi) appendTo(v phpbridge.Vars) phpbridge.Vars {
 	r, p := c.request, peerOf(c.request)
 	script := c.route.script
@@ -50,6 +51,7 @@ func (c *cgi) appendTo(v phpbridge.Vars) phpbridge.Vars {
 	v = v.Add("SERVER_SOFTWARE", software)
 	v = v.Add("SERVER_PROTOCOL", r.Proto)
 	v = c.appendHost(v, p)
+	v = c.appendTLS(v, p)
 	v = v.Add("REMOTE_ADDR", p.addr)
 	v = v.Add("REMOTE_PORT", p.port)
 	v = v.Add("REMOTE_HOST", p.addr) // no name lookups
@@ -107,6 +109,18 @@ func (c *cgi) appendHost(v phpbridge.Vars, p *peer) phpbridge.Vars {
 		v = v.Add("HTTP_HOST", r.Host)
 	}
 	return v
+}
+
+// appendTLS appends how the connection with the client is encrypted, under the names
+// that mod_ssl has for it. How one with a proxy in front is, is not the client's.
+func (c *cgi) appendTLS(v phpbridge.Vars, p *peer) phpbridge.Vars {
+	state := c.request.TLS
+	if state == nil || p.via {
+		return v
+	}
+	// "TLS 1.3" is TLSv1.3 there.
+	v = v.Add("SSL_PROTOCOL", strings.Replace(tls.VersionName(state.Version), "TLS ", "TLSv", 1))
+	return v.Add("SSL_CIPHER", tls.CipherSuiteName(state.CipherSuite))
 }
 
 // appendAuth appends the user whose password was checked, else the one that the
