@@ -5,8 +5,8 @@
 // # Three roles of one program
 //
 // The front is the Go process that imports this package. It starts its own
-// binary again with a role in the environment; a C constructor (zygote.c) sees
-// it before the Go runtime starts and becomes the zygote, which starts PHP once
+// binary again with a role in the environment; a C constructor (role.c) sees
+// it before the Go runtime starts and becomes the zygote (zygote.c), which starts PHP once
 // and forks. Its children are the workers (worker.c). Only the zygote loads
 // libphp (weak.h): front and tests run without it. The same way the program
 // becomes PHP's command line (CLICommand, cli.c), which has nothing to do with

@@ -1,5 +1,4 @@
-/* The zygote: starts PHP once and forks workers from there. The same binary
- * becomes it when its environment says so, before the Go runtime starts. */
+/* The zygote: starts PHP once and forks workers from there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,13 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli.h"
 #include "leftover.h"
 #include "opcache.h"
 #include "opcache_empty.h"
 #include "sapi.h"
 #include "trace.h"
 #include "worker.h"
+#include "zygote.h"
 
 /* Longest message on the control socket; php.ini entries may be long. */
 #define MESSAGE_MAX (128 * 1024)
@@ -331,8 +330,7 @@ static void send_ready(void)
 	}
 }
 
-static void zygote_main(int argc, char **argv) __attribute__((noreturn));
-static void zygote_main(int argc, char **argv)
+void ephpm_zygote_main(int argc, char **argv)
 {
 	if (argc > 0) {
 		ephpm_worker.process_name = argv[0];
@@ -353,58 +351,4 @@ static void zygote_main(int argc, char **argv)
 	send_ready();
 	serve();
 	_exit(0);
-}
-
-/* The variables are removed so that no program that PHP starts inherits them. */
-static void restore_environment(void)
-{
-	const char *preload = getenv(EPHPM_PRELOAD_VARIABLE);
-
-	if (preload && *preload) {
-		setenv("LD_PRELOAD", preload, 1);
-	} else {
-		unsetenv("LD_PRELOAD");
-	}
-	unsetenv(EPHPM_PRELOAD_VARIABLE);
-	unsetenv(EPHPM_ROLE_VARIABLE);
-}
-
-/* Returns a copy of a variable and removes it. */
-static const char *take_variable(const char *name)
-{
-	const char *value = getenv(name);
-
-	value = strdup(value ? value : "");
-	unsetenv(name);
-	return value;
-}
-
-/*
- * How late the kernel may be when a thread sleeps for a time (prctl(2)), in
- * nanoseconds. Go's runtime has a thread that looks after the others every 20
- * microseconds; more often than once a millisecond, it takes a tenth of the front's
- * time, and has more threads run than there are processors. Timers of Go are late by
- * as much. Scripts keep what the kernel gives by default.
- */
-#define FRONT_TIMER_SLACK 1000000UL
-#define KERNEL_TIMER_SLACK 50000UL
-
-__attribute__((constructor)) static void choose_role(int argc, char **argv)
-{
-	const char *role = getenv(EPHPM_ROLE_VARIABLE);
-
-	prctl(PR_SET_TIMERSLACK, role ? KERNEL_TIMER_SLACK : FRONT_TIMER_SLACK, 0, 0, 0);
-	if (role && !strcmp(role, "zygote")) {
-		restore_environment();
-		zygote_main(argc, argv);
-	} else if (role && !strcmp(role, "cli")) {
-		struct ephpm_cli_place place = {
-			.binary = take_variable(EPHPM_CLI_BINARY_VARIABLE),
-			.server = take_variable(EPHPM_CLI_SERVER_VARIABLE),
-			.site = take_variable(EPHPM_CLI_SITE_VARIABLE),
-		};
-		restore_environment();
-		ephpm_cli_main(argc, argv, &place);
-	}
-	ephpm_cli_note_signals();
 }
