@@ -9,7 +9,8 @@ import (
 )
 
 // oddRows has for each command that takes keys what it says to a key that is too
-// long, %s, and to keys of the other type: s is a string, h a hash.
+// long, %s, and to keys of the other type: s is a string, h a hash. Arguments may
+// have \x00 and \xff.
 var oddRows = map[string][][2]string{
 	"get":         {{"get %s", "nil"}, {"get h", wrongTypeText}},
 	"set":         {{"set %s v", tooLongText}, {"set h v", "+OK"}},
@@ -65,32 +66,117 @@ var oddRows = map[string][][2]string{
 	"hstrlen": {{"hstrlen %s f", "0"}, {"hstrlen h %s", "0"}, {"hstrlen s f", wrongTypeText}},
 	"hincrby": {{"hincrby %s f 1", tooLongText}, {"hincrby h %s 1", tooLongText}, {"hincrby s f 1", wrongTypeText}},
 	"hscan":   {{"hscan %s 0", `["0" []]`}, {"hscan s 0", wrongTypeText}},
+
+	// Those without keys have what they say to other nonsense.
+	"keys":         {{"keys %s", "[]"}, {"keys [", "[]"}},
+	"scan":         {{"scan -1", "-ERR invalid cursor"}, {"scan 0 match %s count 9999", `["0" []]`}},
+	"randomkey":    {{"randomkey x", arityOf("randomkey")}},
+	"dbsize":       {{"dbsize x", arityOf("dbsize")}, {"dbsize", "2"}},
+	"flushdb":      {{"flushdb now", syntaxText}, {"dbsize", "2"}},
+	"flushall":     {{"flushall %s", syntaxText}, {"dbsize", "2"}},
+	"ping":         {{"ping a b", arityOf("ping")}},
+	"echo":         {{"echo", arityOf("echo")}, {"echo a b", arityOf("echo")}},
+	"select":       {{"select 1", "-ERR DB index is out of range"}, {"select %s", notIntegerText}, {"select -1", "-ERR DB index is out of range"}},
+	"quit":         {{"quit now", "+OK"}},
+	"reset":        {{"reset x", arityOf("reset")}},
+	"auth":         {{"auth a b c", syntaxText}, {"auth %s", "-" + textNoPass}},
+	"hello":        {{"hello 4", "-NOPROTO unsupported protocol version"}, {"hello x", "-ERR Protocol version is not an integer or out of range"}, {"hello 2 setname \x00", "-" + textBadName}, {"hello 2 auth s", "-ERR Syntax error in HELLO option 'auth'"}},
+	"client":       {{"client", arityOf("client")}, {"client setname \xff", "-" + textBadName}, {"client nonsense", "-ERR unknown subcommand 'nonsense'. Try CLIENT HELP."}},
+	"info":         {{"info %s", `""`}},
+	"time":         {{"time x", arityOf("time")}},
+	"command":      {{"command nonsense", "-ERR unknown subcommand 'nonsense'. Try COMMAND HELP."}, {"command getkeys", "-ERR unknown subcommand 'getkeys'. Try COMMAND HELP."}, {"command getkeys get", "-ERR Invalid number of arguments specified for command"}, {"command info %s", "[nil]"}},
+	"config":       {{"config set maxmemory 1", "-ERR CONFIG SET is not possible: the server's configuration file has these settings"}, {"config get %s", "[]"}},
+	"subscribe":    {{"subscribe", arityOf("subscribe")}},
+	"psubscribe":   {{"psubscribe", arityOf("psubscribe")}},
+	"unsubscribe":  {{"unsubscribe none", `["unsubscribe" "none" 0]`}},
+	"punsubscribe": {{"punsubscribe none", `["punsubscribe" "none" 0]`}},
+	"publish":      {{"publish c", arityOf("publish")}, {"publish %s m", "0"}},
+	"pubsub":       {{"pubsub nonsense", "-ERR unknown subcommand 'nonsense'. Try PUBSUB HELP."}, {"pubsub numpat x", "-ERR unknown subcommand 'numpat'. Try PUBSUB HELP."}},
+	"monitor":      {{"monitor x", arityOf("monitor")}},
+	"multi":        {{"multi x", arityOf("multi")}, {"multi", "+OK"}, {"multi", "-ERR MULTI calls can not be nested"}, {"get", arityOf("get")}, {"exec", "-EXECABORT Transaction discarded because of previous errors."}},
+	"exec":         {{"exec", "-ERR EXEC without MULTI"}, {"exec x", arityOf("exec")}},
+	"discard":      {{"discard", "-ERR DISCARD without MULTI"}},
+	"unwatch":      {{"unwatch x", arityOf("unwatch")}},
+	"eval":         {{"eval %s 0", "-" + textUnknownScript}, {"eval return", arityOf("eval")}},
+	"evalsha":      {{"evalsha %s 0", "-NOSCRIPT No matching script. Please use EVAL."}, {"evalsha x", arityOf("evalsha")}},
+	"script":       {{"script load %s", "-" + textUnknownScript}, {"script exists \xff", "[0]"}, {"script nonsense", "-ERR unknown subcommand 'nonsense'. Try SCRIPT HELP."}},
+}
+
+// arityOf is what a command says to the wrong number of arguments.
+func arityOf(name string) string {
+	return "-ERR wrong number of arguments for '" + name + "' command"
 }
 
 const (
-	wrongTypeText = "-WRONGTYPE Operation against a key holding the wrong kind of value"
-	tooLongText   = "-ERR string exceeds maximum allowed size"
+	wrongTypeText  = "-WRONGTYPE Operation against a key holding the wrong kind of value"
+	tooLongText    = "-ERR string exceeds maximum allowed size"
+	syntaxText     = "-" + textSyntax
+	notIntegerText = "-" + textNotInteger
 )
 
-func TestEveryCommandMeetsWrongKeys(t *testing.T) {
+func TestEveryCommandMeetsWrongArguments(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("k", MaxKey+1)
 	p := newServerFor(t)
-	for name, cmd := range newCommands() {
+	commands := newCommands()
+	if got, want := p.do("command count"), fmt.Sprint(len(oddRows)); got != want {
+		t.Errorf("COMMAND COUNT is %s, and %s have rows", got, want)
+	}
+	for name := range oddRows {
+		if commands[name] == nil {
+			t.Errorf("%s has rows and is no command", name)
+		}
+	}
+	bytes := strings.NewReplacer("%s", long, `\x00`, "\x00", `\xff`, "\xff")
+	for name := range commands {
 		rows := oddRows[name]
-		if rows == nil && cmd.keys.first > 0 {
-			t.Errorf("%s takes keys and has no row", name)
+		if rows == nil {
+			t.Errorf("%s has no row", name)
 		}
 		p.do("flushdb")
 		p.do("set s v")
 		p.do("hset h f v")
-		for _, row := range rows {
-			args := strings.Fields(strings.Replace(row[0], "%s", long, 1))
+		do := func(args ...string) string {
 			if _, err := io.WriteString(p.conn, arrayOf(args...)); err != nil {
 				t.Fatal(err)
 			}
-			if got := p.read(); got != row[1] {
-				t.Errorf("%s: %s, want %s", row[0], got, row[1])
+			return p.read()
+		}
+		for _, row := range rows {
+			var args []string
+			for _, arg := range strings.Fields(row[0]) {
+				args = append(args, bytes.Replace(arg))
+			}
+			if got := do(args...); got != row[1] {
+				t.Errorf("%.100s: %s, want %s", row[0], got, row[1])
+			}
+		}
+		if name == "quit" {
+			p = newServerFor(t)
+		}
+	}
+}
+
+// Every command with one argument less than it needs, and where their number is
+// fixed with one more, says so.
+func TestEveryCommandCountsItsArguments(t *testing.T) {
+	t.Parallel()
+	p := newServerFor(t)
+	for name, cmd := range newCommands() {
+		counts := []int{cmd.arity - 1, cmd.arity + 1}
+		if cmd.arity < 0 {
+			counts = []int{-cmd.arity - 1}
+		}
+		for _, count := range counts {
+			if count < 1 {
+				continue
+			}
+			args := append([]string{name}, make([]string, count-1)...)
+			if _, err := io.WriteString(p.conn, arrayOf(args...)); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.read(); got != arityOf(name) {
+				t.Errorf("%s with %d arguments: %s", name, count-1, got)
 			}
 		}
 	}

@@ -2,8 +2,8 @@
 
 /**
  * The functions that ephpm adds to PHP. This file is for people and IDEs; the
- * server declares the same in functions_ws.c, functions_kv.c and functions_http.c,
- * and a test holds them equal.
+ * server declares the same in functions_ws.c, functions_kv.c, functions_kvmany.c and
+ * functions_http.c, and a test holds them equal.
  */
 
 /**
