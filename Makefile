@@ -44,8 +44,11 @@ lint: setup-lint ## formatting, vet, staticcheck
 fuzz: setup-build ## every fuzz target for FUZZTIME (10s) each
 	@build/fuzz.sh $(FUZZTIME)
 
-soak: setup-test ## a thousand workers killed under load, twice: with pages, with sockets open, ten thousand half-open clients
+soak: setup-test ## a thousand workers killed under load, twice: with pages, with sockets open, ten thousand half-open clients, storms of sockets
 	go test ./e2e -run TestHalfOpenAndSlowClientsDoNotStopPages -count=1 -v -args -half-open 10000
+	go test ./e2e -run TestClientsThatLeaveHalfWayLeaveNothing -count=1 -v -args -ws-leavers 100000
+	go test ./e2e -run TestCrowdThatIsDroppedAtOnce -count=1 -v -args -ws-crowd 15000
+	go test ./e2e -run TestAbuseCostsNobodyElse -count=1 -v -args -ws-abusers 1000
 	go test ./phpbridge -run TestKilledWorkersCostOnlyTheirRequests -count=1 -v -args -kills 1000
 	go test ./e2e -run TestKilledWorkersCloseNoSocket -count=1 -v -timeout 30m -args -kills 1000
 

@@ -327,7 +327,7 @@ func TestCrowdThatLeavesAPresenceChannel(t *testing.T) {
 	a := startPlay(t, "")
 	stays := a.here("bob", "return null;")
 	stays.want(presence("present", 1, "bob"))
-	sockets := a.crowd("127.0.0.10", func(i int) string { return fmt.Sprintf(`ephpm_ws_subscribe('lobby', ['user' => %d]);`, i) })
+	sockets := a.crowd(few(600), func(i int) string { return fmt.Sprintf(`ephpm_ws_subscribe('lobby', ['user' => %d]);`, i) })
 	crowd := len(sockets)
 	a.wantPage(`return [ephpm_ws_count('lobby', true), count(ephpm_ws_members('lobby', 1000, true))];`, fmt.Sprintf("[%d,%d]", crowd+1, crowd+1))
 	list := lobbyList{"bob": ""}
