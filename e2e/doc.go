@@ -46,7 +46,8 @@
 //	php_memory_test                            memory_limit
 //	crash_test, ws_kills_test                  workers that die
 //	pool_test, stop_test, reload_test          who waits, for whom, and for how long
-//	logs_test, accesslog_test, metrics_test    what an operator sees, of each site
+//	logs_test, accesslog*_test, metrics_test,
+//	admin_test                                 what an operator sees
 //	php_command_test                           PHP on the command line
 //
 // With the race detector (go test -race ./e2e) the server is built with it too.

@@ -169,24 +169,44 @@ func orderServed(t *testing.T, n int) (got, want string) {
 	return string(text), want
 }
 
+// holdFour has four scripts run at the same time.
+func holdFour(a *app) (gates []*gate, answers []*late) {
+	a.t.Helper()
+	for range 4 {
+		g, l := hold(a)
+		gates, answers = append(gates, g), append(answers, l)
+	}
+	a.waitWorkers(4)
+	return gates, answers
+}
+
+// runFour does so, and ends them.
+func runFour(a *app) {
+	a.t.Helper()
+	gates, answers := holdFour(a)
+	for i, g := range gates {
+		g.open()
+		answers[i].wait()
+	}
+}
+
 func TestPoolGrowsToItsMaximumAndShrinks(t *testing.T) {
 	t.Parallel()
 	a := startApp(t, appOptions{
 		TOML:  metricsOn + "[php]\nmin_workers = 1\nworkers = 4\nworker_idle_timeout = \"200ms\"\n",
 		Files: holdFiles,
 	})
+	patient := startApp(t, appOptions{
+		TOML:  "[php]\nmin_workers = 1\nworkers = 4\nworker_idle_timeout = \"1h\"\n",
+		Files: holdFiles,
+	})
+	runFour(patient)
 	a.waitWorkers(1)
 	if _, body := a.get("/"); body != fmt.Sprint(a.workers()[0]) {
 		t.Errorf("run by %s, want the only worker of %v", body, a.workers())
 	}
 
-	var gates []*gate
-	var answers []*late
-	for range 4 {
-		g, l := hold(a) // all four run at the same time
-		gates, answers = append(gates, g), append(answers, l)
-	}
-	a.waitWorkers(4)
+	gates, answers := holdFour(a)
 	late := a.later(a.request("GET", "/?i=fifth", ""))
 	a.waitMetric(`ephpm_php_backlog{class="page"}`, 1)
 	if n := len(a.workers()); n != 4 {
@@ -205,7 +225,10 @@ func TestPoolGrowsToItsMaximumAndShrinks(t *testing.T) {
 	if _, body := late.wait(); body != "fifth" {
 		t.Errorf("the fifth: %q", body)
 	}
-	a.waitWorkers(1)
+	a.waitWorkers(1) // those of the other have been idle for longer
+	if n := len(patient.workers()); n != 4 {
+		t.Errorf("with an hour to be idle %d workers are left of 4", n)
+	}
 	if n, err := a.metric("ephpm_php_worker_crashes_total"); n != 0 || err != nil {
 		t.Errorf("%v crashes counted, %v; want none", n, err)
 	}
