@@ -139,6 +139,27 @@ func TestKVKeysExpire(t *testing.T) {
 		return [$v, ephpm_kv_get('brief'), ephpm_kv_ttl('brief')];`, `["v",null,-2]`)
 }
 
+// By Redis's commands a key has a TTL to the millisecond. A worker that reads the
+// shared memory sees the key before that, and not from then on.
+func TestKVKeysExpireToTheMillisecond(t *testing.T) {
+	t.Parallel()
+	a := startPlay(t, redisTOML(t))
+	a.php(`$redis = new Redis(); $redis->connect($_SERVER['EPHPM_REDIS_HOST'], (int) $_SERVER['EPHPM_REDIS_PORT']);
+		$now = fn() => (int) floor(microtime(true) * 1000);
+		$late = $early = $seen = 0;
+		for ($i = 0; $i < 30 || $seen === 0 && $i < 1000; $i++) {
+			$at = $now() + 10 + $i % 7;
+			$redis->rawCommand('SET', 'k', 'v', 'PXAT', $at);
+			do {
+				$before = $now(); $v = ephpm_kv_get('k'); $after = $now();
+				$seen += $v !== null;
+				$late += $v !== null && $before >= $at;
+				$early += $v === null && $after < $at;
+			} while ($before < $at + 3);
+		}
+		return [$late, $early, $seen > 0];`, `[0,0,true]`)
+}
+
 // Workers read while others write: a value is one that was stored, whole.
 func TestKVReadsAreWhole(t *testing.T) {
 	t.Parallel()

@@ -123,6 +123,14 @@ func TestReadersOfTheMemorySeeWholeValues(t *testing.T) {
 			s.Del(key(i))
 		case n < 110:
 			s.tidy()
+		case n < 120: // where it lies, or in more room
+			if _, err := s.Append(key(i), value(i, random.IntN(100))); err != nil {
+				t.Fatal(err)
+			}
+		case n < 125:
+			if _, err := s.SetRange(key(i), 0, value(i, random.IntN(100))); err != nil {
+				t.Fatal(err)
+			}
 		case n < 130:
 			if err := s.Set(key(i), value(i, random.IntN(5000)), 0); err != nil {
 				t.Fatal(err)
