@@ -86,9 +86,12 @@ func TestDevReadsTheEnvironment(t *testing.T) {
 
 func TestDevServesADirectoryOfSites(t *testing.T) {
 	t.Parallel()
-	sites := t.TempDir()
-	writeFiles(t, sites, map[string]string{"blog/index.php": `<?php echo "blog";`, "shop/index.php": `<?php echo "shop";`})
-	a := startApp(t, appOptions{Dev: true, Files: map[string]string{"index.php": `<?php echo "here";`}, Args: []string{"-p", "0", "-s", sites}})
+	a := startApp(t, appOptions{Dev: true, Args: []string{"-p", "0", "-s", "sites"}, Files: map[string]string{
+		"index.php":               `<?php echo "here";`,
+		"sites/blog/index.php":    `<?php echo "blog";`,
+		"sites/shop/index.php":    `<?php include 'lib/name.php';`, // from where open_basedir lets it
+		"sites/shop/lib/name.php": `<?php echo "shop";`,
+	}})
 	for host, want := range map[string]string{"blog.localhost": "blog", "shop": "shop", "localhost": "here"} {
 		r := a.request("GET", "/", "")
 		r.Host = host

@@ -42,7 +42,7 @@ func disabledFunctions(c SecurityConfig) []string {
 
 // siteSettings are the ini settings of a site on top of those of [php], by name:
 // its own, its limits and, with private directories, what keeps it in them. ours
-// tells the settings of [php], which are not for us to change.
+// tells the settings of [php], which are not for us to change. root is absolute.
 func siteSettings(c Config, s SiteConfig, root string, d *privateDir, ours func(name string) bool) INITable {
 	ini := INITable{}
 	for name, value := range s.INI {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -47,7 +48,11 @@ func (s *Server) newTenant(name string, c Config, sc SiteConfig) (*tenant, error
 		return nil, fmt.Errorf("key-value store: %w", err)
 	}
 	t := &tenant{user: user, store: store.Store, storeNumber: store.number}
-	ini := siteSettings(c, sc, c.Server.DocumentRoot, private, c.isOurs)
+	root, err := filepath.Abs(c.Server.DocumentRoot) // open_basedir is looked at from a script's directory
+	if err != nil {
+		return nil, err
+	}
+	ini := siteSettings(c, sc, root, private, c.isOurs)
 	if sc.own() {
 		t.storeNumber = 1
 		s.ownWorkers(t, name, c, sc, ini, private, store)
