@@ -15,6 +15,9 @@ const (
 	stayOverhead     = 200
 )
 
+// largestEntry is about what one subscription takes at most, in bytes.
+const largestEntry = presenceOverhead + attendeeOverhead + stayOverhead + 2*maxUser + maxInfo
+
 // usualList is how many of those who are there a newcomer is told of by default.
 const usualList = 1000
 

@@ -207,29 +207,50 @@ func TestPresenceFollowsWhatIsAsked(t *testing.T) {
 }
 
 func TestPresenceMemoryIsBounded(t *testing.T) {
-	p := newParty(t, 10_000)
+	const most = 100_000
+	p := newParty(t, most)
 	var in []*guest
-	for i := 0; ; i++ {
-		g := p.guest()
-		if !p.join(g, "lobby", "user", fmt.Sprint(i), "info", `"`+strings.Repeat("x", 400)+`"`) {
-			break
+	fill := func() {
+		t.Helper()
+		for i := 0; ; i++ {
+			g := p.guest()
+			if !p.join(g, "lobby", "user", fmt.Sprintf(`"%d.%d"`, len(in), i), "info", `"`+strings.Repeat("x", 400)+`"`) {
+				break
+			}
+			in = append(in, g)
 		}
-		in = append(in, g)
-	}
-	if len(in) < 5 || len(in) > 11 || p.bytes > 10_000 || p.members.Count("lobby") != len(in) {
-		t.Errorf("%d users of 900 bytes in %d bytes, %d members", len(in), p.bytes, p.members.Count("lobby"))
-	}
-	for range 3 {
-		if p.join(p.guest(), "lobby", "user", `"late"`, "info", `"`+strings.Repeat("x", 4000)+`"`) {
-			t.Error("one too many")
+		if len(in) < 50 || len(in) > 111 || p.bytes > most || p.members.Count("lobby") != len(in) {
+			t.Errorf("%d users of 900 bytes in %d bytes, %d members", len(in), p.bytes, p.members.Count("lobby"))
+		}
+		if got := p.count("lobby"); got != len(in) || strings.Count(string(p.users("lobby", 1000)), `"user"`) != got {
+			t.Errorf("%d users are counted, want %d: %s", got, len(in), p.users("lobby", 1000))
+		}
+		for range 3 {
+			if p.join(p.guest(), "lobby", "user", `"late"`, "info", `"`+strings.Repeat("x", 4000)+`"`) {
+				t.Error("one too many")
+			}
 		}
 	}
-	if !p.join(in[0], "lobby", "user", "0", "info", `"`+strings.Repeat("x", 400)+`"`) {
-		t.Error("who is there already is refused")
+	logged := func(want int) {
+		t.Helper()
+		if n := strings.Count(p.log.String(), "presence_memory"); n != want {
+			t.Errorf("%d log lines, want %d:\n%s", n, want, p.log)
+		}
 	}
-	if n := strings.Count(p.log.String(), "presence_memory"); n != 1 {
-		t.Errorf("%d log lines, want one:\n%s", n, p.log)
+	fill()
+	logged(1)
+	p.part(in[0], "lobby")
+	if !p.join(in[0], "lobby", "user", `"again"`) || !p.join(in[1], "lobby", "list", "0") {
+		t.Error("who has made room, or needs none, is refused")
 	}
+	fill() // is no news
+	logged(1)
+	for _, g := range in[len(in)/2:] {
+		p.gone(g)
+	}
+	in = in[:len(in)/2]
+	fill()
+	logged(2)
 	for _, g := range in {
 		p.gone(g)
 	}

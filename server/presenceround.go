@@ -112,8 +112,8 @@ func (a *presences[S]) close(p *presence[S]) {
 		delete(a.of, p.channel)
 		a.bytes -= int64(presenceOverhead + len(p.channel))
 	}
-	if a.bytes < a.most-a.most/10 {
-		a.full = false
+	if a.bytes < a.most-a.most/10-largestEntry {
+		a.full = false // there is room for anyone, so that the next refusal is news
 	}
 }
 

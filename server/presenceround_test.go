@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,6 +42,40 @@ func TestComingAndGoingBetweenRounds(t *testing.T) {
 		p.gone(g)
 	}
 	p.wantEmpty()
+}
+
+// The members of a crowd are told in a few frames, however many come, and each knows in
+// the end who is there.
+func TestCrowdComesInAFewFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const crowd = 350
+		p := newParty(t, 64<<20)
+		var guests []*guest
+		for i := range crowd {
+			g := p.guest()
+			guests = append(guests, g)
+			p.join(g, "lobby", "user", fmt.Sprint(i), "list", fmt.Sprint(maxList))
+		}
+		time.Sleep(time.Second)
+		truth, total := p.truth("lobby"), 0
+		for i, g := range guests {
+			g.mu.Lock()
+			total += len(g.texts)
+			g.mu.Unlock()
+			if list := g.lists(t)["lobby"]; len(list) != crowd || !maps.Equal(list, truth) {
+				t.Fatalf("guest %d knows %d users, want %d", i, len(list), crowd)
+			}
+		}
+		if total > 120*crowd {
+			t.Errorf("%d frames for all, which is more than a few for each", total)
+		}
+		for _, g := range guests {
+			p.leave(g.id)
+		}
+		time.Sleep(time.Second)
+		p.wantEmpty()
+		p.stop()
+	})
 }
 
 // The members of a crowd are told in a few frames, however many leave.
