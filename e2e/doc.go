@@ -50,5 +50,73 @@
 //	admin_test                                 what an operator sees
 //	php_command_test                           PHP on the command line
 //
+// What the contract of WebSockets promises is held by these. Upgrades that are
+// refused: our answer, the line in the log and the counter, in the order in which
+// they are decided:
+//
+//	the client is over a limit of all requests   TestUpgradesOverTheLimitsOfTheirClient
+//	malformed path or host, host not trusted, hidden path, a rule
+//	                                             TestUpgradesRefusedAsRequests
+//	an endpoint of the server itself             TestUpgradeOfWhatIsNoSocket
+//	what is no upgrade                           TestWhatCountsAsAnUpgrade, TestSocketsOff
+//	the host name is no site's                   TestSocketsOfOneSiteCannotBeReachedFromAnother
+//	no script                                    TestUpgradeWithoutEntrypointIs404
+//	malformed handshake, its body                TestMalformedHandshakeIs400, TestUpgradeBodyIsBounded
+//	a connection that cannot be taken over       server: TestUpgradeOfWhatCannotBeTakenOver
+//	origin                                       TestAllowedOrigins, TestSameOriginIsForTheScript
+//	the rate of the site                         TestUpgradesKeepTheLimitsOfRequests
+//	full: server, site, address                  TestServerCapIs503, TestSiteCapIs503, TestAddressCapIs503,
+//	                                             TestSingleSiteHasNoCapOfItsOwn, TestSocketLimitsOfOneSite
+//	the server stops                             TestConnectWhileTheServerStops
+//	no worker for connect                        TestConnectWithoutAWorkerIs503, TestConnectWithoutAWorkerUnderShedding
+//	connect runs too long, dies, breaks          TestConnectOverTheTimeLimitIs504, TestConnectWhoseWorkerDiesIs502,
+//	                                             TestFatalErrorsThatAreDisplayed, TestSyntaxErrorInTheScript
+//	connect says no, or yes                      TestConnectRefusesVerbatim, TestConnectAccepts, TestEvery2xxAccepts,
+//	                                             TestHandshakeAnswer, TestSubprotocol
+//	over HTTP/2 and HTTP/3                       TestRefusalsOverHTTP2AndHTTP3, TestProtocolsThatHTTP2Refuses,
+//	                                             TestSocketsThatHTTP3Refuses
+//
+// Ends of sockets: what the client sees, what disconnect is told, what is counted:
+//
+//	the script's code, behind what was queued    TestScriptClosesWithAnyLegalCode, TestSendThenCloseKeepsTheOrder,
+//	                                             TestCloseDoesNotWaitForTheHandler
+//	the client's code is echoed, TCP ends        TestCloseIsEchoed, TestDisconnectHoldsNoSocket
+//	1001 idle, stop                              TestIdleClientIsClosed, TestServerPings, TestStopTellsEverySocket
+//	1002, 1007, 1009                             TestMalformedFrames, TestMessageAndFrameLimits, TestProtocol, TestCompressionRules
+//	1008                                         TestMessageRateIs1008
+//	1011                                         TestMessageOverTheTimeLimit, TestTimeLimitHoldsForEveryHandler
+//	1013                                         TestSlowReaderIsClosedWith1013, TestConnectQueuesAtMostTheQueue,
+//	                                             TestMessageThatCannotRunInTime
+//	a client that takes nothing, or is silent    TestBlockedWriteCutsTheSocket, TestCloseDoesNotNeedTheClient
+//	a broken or dead handler closes nothing      TestBrokenMessageKeepsTheSocket, TestKilledWorkersCloseNoSocket
+//	code, reason, cause, duration                TestDisconnectKnowsWhy, TestDisconnectKnowsHowLongItWas
+//	streams of HTTP/2 and HTTP/3                 TestStreamsEndWithTheirSocket
+//
+// What others get wrong:
+//
+//	aborted and refused connects leak            TestClientsThatLeaveDuringConnectLeakNothing, TestConnectsThatTimeOutLeakNothing,
+//	                                             TestRefusedConnectsLeakNothing, TestClientsThatLeaveHalfWayLeaveNothing
+//	a handler stops its socket's writer          TestWriterDoesNotWaitForTheHandler, TestServerPingsWhileAHandlerRuns
+//	bursts to who reads are shed                 TestBurstOfOneHandlerArrives, TestSlowProgressIsProgress
+//	a slow member hurts the others               TestSlowMemberDoesNotHurtTheOthers
+//	events vanish, overlap, overtake             TestNoDisconnectIsLost, TestDisconnectWaitsForAWorker, TestEventsWaitInOrder,
+//	                                             TestMessagesRunOneAfterTheOther, TestDisconnectRunsOnce
+//	sockets and pages starve one another         TestPagesAndSocketsHaveTheirShares, TestIdleSocketsHoldNoWorker
+//	a member that left stays in its channel      TestDisconnectComesAfterTheEnd, registry: TestSubscribeRacingRemoveLeavesNobody
+//	sends and codes that lie                     TestFunctionsInAnEvent, TestFunctionsOnAPage, TestSendToOneThatClosesIsFalse
+//	0 means two things                           TestNoMessageLimit, TestNoTimeLimit
+//	queues are bounded in frames alone           TestQueueIsBoundedInBytes, TestLargeFrameThroughASmallQueue
+//	abuse                                        TestAbuseCostsNobodyElse, TestCrowdThatIsDroppedAtOnce
+//
+// The rest of it:
+//
+//	functions and channels                       TestChannelNames, TestConnectionHolds64Channels, TestBroadcastReachesEveryMemberOnce
+//	$_SERVER of events                           TestServerVariablesOfEvents
+//	every series, from the start and counting    TestSocketMetricsAreThereFromTheStart, TestSocketMetricsCount,
+//	                                             TestSocketGauges, TestLateEventsAreSeen
+//	the life of a socket in the log              TestVerboseLogOfASocket, TestQuietLogOfASocket
+//	compression, and once for all members        TestBroadcastToMembersOfAllKinds, TestLibraryClientWithCompression
+//	every HTTP version                           TestProtocol, TestChromiumOpensSocketsOverHTTP2, TestSocketsOverHTTP3
+//
 // With the race detector (go test -race ./e2e) the server is built with it too.
 package e2e

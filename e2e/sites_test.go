@@ -161,7 +161,7 @@ const sitePush = `<?php try { echo json_encode([ephpm_ws_connection_send($_GET['
 
 func TestSocketsOfOneSiteCannotBeReachedFromAnother(t *testing.T) {
 	t.Parallel()
-	s := startSites(t, `
+	s := startSites(t, metricsOn+`
 [server]
 document_root = "$dir/sites/other"
 [[site]]
@@ -188,7 +188,8 @@ root = "$dir/sites/b"
 	if resp, _ := s.do(req); resp.StatusCode != 404 {
 		t.Errorf("an upgrade under an unknown host: %d, want 404", resp.StatusCode)
 	}
-	s.waitLog(`upgrade refused.* site=- .*status=404`)
+	s.waitLog(`level=INFO msg="upgrade refused" site=- addr=127.0.0.1 status=404 reason="Not Found"`)
+	s.waitMetric(`ephpm_ws_handshake_rejected_total{reason="site"}`, 1)
 }
 
 func TestDirectoriesAreSitesWhileTheServerRuns(t *testing.T) {

@@ -136,6 +136,8 @@ func TestConnectWhoseWorkerDiesIs502(t *testing.T) {
 	if !strings.HasPrefix(head, "HTTP/1.1 502 ") || body != "502 Bad Gateway\n" {
 		t.Errorf("connect that dies: %s %q, want 502", firstOf(head, "\r\n"), body)
 	}
+	a.waitLog(`level=INFO msg="upgrade refused" site=default addr=127.0.0.1 status=502 reason="Bad Gateway" err=".*signal 9`)
+	a.wantMetric("ephpm_ws_connect_rejected_total", 1)
 	a.wantMetric(`ephpm_ws_event_failures_total{event="connect",reason="crash"}`, 1)
 	a.wantMetric("ephpm_ws_connections_active", 0)
 }

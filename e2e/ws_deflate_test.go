@@ -265,6 +265,7 @@ func TestBroadcastToMembersOfAllKinds(t *testing.T) {
 	if err != nil || from < 100_000 || to > from/3 {
 		t.Errorf("%v bytes were compressed to %v, %v", from, to, err)
 	}
+	a.wantMetric("ephpm_ws_compression_ratio", to/from)
 }
 
 // A library's client agrees and understands.

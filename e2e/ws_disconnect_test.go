@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Every way in which a connection ends, and what the disconnect event is told.
@@ -130,5 +131,22 @@ func TestNoDisconnectIsLost(t *testing.T) {
 	a.waitMetric("ephpm_ws_connections_active", 0)
 	for _, reason := range strings.Fields("busy canceled other") {
 		a.wantMetric(`ephpm_ws_event_failures_total{event="disconnect",reason="`+reason+`"}`, 0)
+	}
+}
+
+func TestDisconnectKnowsHowLongItWas(t *testing.T) {
+	t.Parallel()
+	a := startPlay(t, "")
+	const least = 50 * time.Millisecond
+	asked := time.Now()
+	s := a.join("", `return (int) $_SERVER['WS_DURATION_MS'];`)
+	opened := time.Now()
+	for time.Since(opened) < least {
+		s.wantRun(`return 1;`, `1`)
+	}
+	s.close()
+	got := time.Duration(fromJSON[int](t, a.trail(1)[0])) * time.Millisecond
+	if most := time.Since(asked); got < least-time.Millisecond || got > most {
+		t.Errorf("disconnect was told %v, want %v to %v", got, least, most)
 	}
 }

@@ -190,11 +190,12 @@ func TestClientsThatLeaveHalfWayLeaveNothing(t *testing.T) {
 	request := upgradeText(events(`ephpm_ws_subscribe('lobby'); ephpm_ws_send(str_repeat('x', 100000));`, "return null;"))
 	quiet := a.footprint()
 	pages := a.watchPages()
+	n := few(*leavers)
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range 16 {
 		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < *leavers; i = int(next.Add(1)) - 1 {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				place, source := i%len(halfWay), fmt.Sprintf("127.0.0.%d", 20+i%60)
 				if err := a.leave(source, request, place, i/len(halfWay)%2 == 0); err != nil {
 					t.Errorf("client %d, %s: %v", i, halfWay[place].name, err)

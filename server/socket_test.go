@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -256,4 +257,23 @@ func TestMessageWhoseTurnDoesNotComeClosesTheSocket(t *testing.T) {
 	wantClose(t, two, 1013, "")
 	b.wantCount(`ephpm_ws_event_failures_total{event="message",reason="busy"}`, 1)
 	close(release)
+}
+
+// A connection that nobody can take over makes no socket.
+func TestUpgradeOfWhatCannotBeTakenOver(t *testing.T) {
+	b := newBench(t, nil)
+	r := httptest.NewRequest("GET", "/", nil)
+	for name, value := range map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+	} {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder() // is no Hijacker
+	b.s.upgrade(&response{ResponseWriter: w}, r, nil, "r1")
+	if w.Code != 400 || w.Body.String() != "400 Bad WebSocket Handshake\n" || w.Header().Get("Sec-WebSocket-Version") != "13" {
+		t.Errorf("%d %q %v, want 400", w.Code, w.Body, w.Header())
+	}
+	b.wantCount(`ephpm_ws_handshake_rejected_total{reason="transport"}`, 1)
+	b.wantCount("ephpm_ws_connections_total", 0)
+	b.wantLog("upgrade refused", "site=default", "status=400")
 }
