@@ -30,6 +30,9 @@ test: setup-test ## every test, again with the race detector, the C code under s
 	go test -race -timeout 30m ./...
 	build/test-c.sh
 
+asan: setup-test ## every server of e2e with the C code under sanitizers
+	build/test-c.sh e2e
+
 valgrind: setup-test ## PHP and our C code under valgrind in nearly every test, about an hour
 	build/test-valgrind.sh
 
@@ -73,4 +76,4 @@ clean: ## remove what build made
 setup-%:
 	@build/setup.sh $*
 
-.PHONY: help build run test lint valgrind fuzz soak bench bench-http3 bench-tls bench-ws clean
+.PHONY: help build run test lint asan valgrind fuzz soak bench bench-http3 bench-tls bench-ws clean

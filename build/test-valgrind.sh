@@ -23,7 +23,7 @@ skip='OtherLimits|KilledWorkersCostOnly|FlatMemory|Starve|Share|Soak|Memory|Brow
 logs=$(mktemp -d)
 chmod 1777 "$logs" # pools with users of their own write there, too
 trap 'rm -rf "$logs"' EXIT
-under="valgrind --quiet --num-callers=30 --log-file=$logs/%p --suppressions=$PWD/build/valgrind.supp"
+under="valgrind --quiet --vgdb=no --num-callers=30 --log-file=$logs/%p --suppressions=$PWD/build/valgrind.supp"
 status=0
 
 go test -c -o bin/phpbridge.test ./phpbridge

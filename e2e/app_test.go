@@ -94,6 +94,18 @@ func startApp(t testing.TB, o appOptions) *app {
 	return a
 }
 
+// fewWorkers is how many a server has when its PHP runs under a command that slows
+// it down, and the test does not say how many: as many as it would start by itself
+// take a minute to fork.
+const fewWorkers = 4
+
+func (a *app) environment() []string {
+	if *under == "" || strings.Contains(a.options.TOML, "workers") || a.options.Dev {
+		return nil
+	}
+	return []string{fmt.Sprint("EPHPM_PHP__WORKERS=", fewWorkers)}
+}
+
 func writeFiles(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -128,7 +140,7 @@ func (a *app) start() {
 	if a.options.Dev {
 		a.cmd.Dir = a.options.Root
 	}
-	a.cmd.Env = append(os.Environ(), a.options.Env...)
+	a.cmd.Env = append(append(os.Environ(), a.environment()...), a.options.Env...)
 	a.cmd.Stdout, a.cmd.Stderr = a.log, a.log
 	// A session of its own, so that its processes are known; see processes. It does
 	// not outlive the tests, however these end.

@@ -19,9 +19,18 @@ import (
 func hundred(t *testing.T, f func(i int) error) {
 	t.Helper()
 	errs := make([]error, 100)
+	together := len(errs)
+	if *under != "" {
+		together = 2 * fewWorkers // more would only wait for each other's limits
+	}
+	room := make(chan struct{}, together)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { errs[i] = f(i) })
+		room <- struct{}{}
+		wg.Go(func() {
+			errs[i] = f(i)
+			<-room
+		})
 	}
 	wg.Wait()
 	failed := 0

@@ -69,6 +69,7 @@ func TestAKillAfterTheAnswerIsLogged(t *testing.T) {
 	w := httptest.NewRecorder()
 	_, err := p.Serve(t.Context(), w, r)
 	for err == ErrTimeout { // on a busy machine the time may be over before the answer is finished
+		r.Timeout *= 2
 		w = httptest.NewRecorder()
 		_, err = p.Serve(t.Context(), w, r)
 	}

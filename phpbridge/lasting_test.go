@@ -23,7 +23,7 @@ func TestAScriptThatChangesItsProcessIsTheLastOfItsWorker(t *testing.T) {
 		before := pid()
 		got := body(t, run(t, p, script(t, `if (!function_exists("`+function+`")) die("none"); `+call)))
 		if got == "none" {
-			continue // this build of PHP, or the sanitizers run without extensions
+			continue // this build of PHP, or valgrind, without extensions
 		}
 		if got != "" {
 			t.Errorf("%s: %q", function, got)

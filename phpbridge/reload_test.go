@@ -18,7 +18,7 @@ func TestReloadTakesUpNewCodeAndLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, set := os.LookupEnv("PHP_INI_SCAN_DIR"); set {
-		t.Skip("needs OPcache, which the sanitizers cannot load")
+		t.Skip("needs OPcache, which is left out under valgrind")
 	}
 	if got := body(t, run(t, p, r)); got != "old" {
 		t.Fatalf("without a reload the script prints %q", got)
