@@ -13,6 +13,20 @@ var sumNames = map[string]string{
 	"take":      "c4e651db036e29fd122422660ba2eefbed4356d7",
 }
 
+// knowByName lets EVALSHA find the scripts by these names.
+func knowByName(t *testing.T, s *Server) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, sum := range sumNames {
+		known, ok := sums[sum]
+		if !ok {
+			t.Fatalf("there is no script for %s", name)
+		}
+		s.scripts[name] = &known
+	}
+}
+
 func TestScriptsOfFrameworks(t *testing.T) {
 	t.Parallel()
 	const numbers = "-ERR wrong number of keys or arguments for this script"
@@ -48,13 +62,7 @@ func TestScriptsOfFrameworks(t *testing.T) {
 		{"eval 'return redis.call(\"get\",KEYS[1])' 1 k", "-" + textUnknownScript, "eval 'redis.call(\"' 0", "-" + textUnknownScript, "eval '' 0", "-" + textUnknownScript},
 	} {
 		s, addr, _ := serveParked(t, ServerOptions{Default: newStore(t, Options{MemoryLimit: 2 << 20})})
-		for name, sum := range sumNames {
-			known, ok := sums[sum]
-			if !ok {
-				t.Fatalf("there is no script for %s", name)
-			}
-			s.scripts[name] = &known
-		}
+		knowByName(t, s)
 		p := dial(t, addr)
 		for i := 0; i < len(row); i += 2 {
 			if got := p.do(row[i]); got != row[i+1] {
@@ -70,8 +78,7 @@ const textBadExpireReply = "-" + textBadExpire
 func TestABroadcastScriptReachesSubscribers(t *testing.T) {
 	t.Parallel()
 	s, addr, _ := serveParked(t, ServerOptions{Default: newStore(t, Options{MemoryLimit: 1 << 20})})
-	known := sums[sumNames["broadcast"]]
-	s.scripts["broadcast"] = &known
+	knowByName(t, s)
 	listener, p := dial(t, addr), dial(t, addr)
 	if got := listener.do("subscribe b"); got != `["subscribe" "b" 1]` {
 		t.Fatal(got)
