@@ -56,7 +56,8 @@
 //
 //	the client is over a limit of all requests   TestUpgradesOverTheLimitsOfTheirClient
 //	malformed path or host, host not trusted, hidden path, a rule
-//	                                             TestUpgradesRefusedAsRequests
+//	                                             TestUpgradesRefusedAsRequests, TestUpgradesThatRulesRefuse
+//	it has to come by TLS                        TestUpgradesAreSentToTLS
 //	an endpoint of the server itself             TestUpgradeOfWhatIsNoSocket
 //	what is no upgrade                           TestWhatCountsAsAnUpgrade, TestSocketsOff
 //	the host name is no site's                   TestSocketsOfOneSiteCannotBeReachedFromAnother

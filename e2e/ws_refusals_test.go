@@ -189,3 +189,46 @@ func TestRefusalsOverHTTP2AndHTTP3(t *testing.T) {
 		e.waitMetric(series, want)
 	}
 }
+
+// A plain listener that sends clients to TLS does so with sockets too.
+func TestUpgradesAreSentToTLS(t *testing.T) {
+	t.Parallel()
+	ca, dir := newAuthority(t), t.TempDir()
+	ca.issue(dir, "a.test")
+	a := startApp(t, appOptions{
+		TOML:  tlsIn(dir) + "listen = \"127.0.0.1:0\"\nredirect_http = true\n" + metricsOn,
+		Files: map[string]string{"websocket.php": `<?php`},
+	})
+	head, _ := a.wantRefusal("/room?token=secret", "308", `reason="Permanent Redirect" host=127\.0\.0\.1:\d+ path=/room\n`)
+	if want := "\r\nLocation: " + strings.TrimSuffix(a.tlsURL(), "/") + "/room?token=secret\r\n"; !strings.Contains(head, want) {
+		t.Errorf("the answer is\n%s\nwant %q", head, want)
+	}
+	a.waitMetric(`ephpm_ws_handshake_rejected_total{reason="request"}`, 1)
+	a.waitMetric("ephpm_ws_connections_total", 0)
+	if strings.Contains(a.Log(), "secret") {
+		t.Error("the log has the query of the upgrade")
+	}
+}
+
+// The rules of a site hold for its sockets.
+func TestUpgradesThatRulesRefuse(t *testing.T) {
+	t.Parallel()
+	a := startPlay(t, `
+		[[access]]
+		path = "/inside/*"
+		deny = ["127.0.0.0/8"]
+		[[redirect]]
+		path = "/old"
+		to = "/new"
+		status = 301
+	`)
+	for i, c := range []struct{ target, status, more string }{
+		{"/inside/x", "403", `reason=Forbidden host=\S+ path=/inside/x`},
+		{"/old", "301", `reason="Moved Permanently" host=\S+ path=/old`},
+	} {
+		a.wantRefusal(c.target, c.status, c.more)
+		a.wantMetric(`ephpm_ws_handshake_rejected_total{reason="request"}`, float64(i+1))
+	}
+	a.dial("/outside", nil)
+	a.wantMetric("ephpm_ws_connections_total", 1)
+}
