@@ -9,6 +9,31 @@ import (
 	"testing"
 )
 
+// Without a pid file the control socket says which process the server is.
+func TestReloadFindsTheServerByItsControlSocket(t *testing.T) {
+	t.Parallel()
+	dir := socketDir(t)
+	a := startApp(t, appOptions{Files: map[string]string{"index.php": ""}, TOML: "[server]\ncontrol_socket = \"" + dir + "/c\"\n"})
+	reload := command{Args: []string{"reload", "-c", a.options.Config}}
+	if status, stdout, stderr := reload.run(t); status != 0 || stdout != fmt.Sprintf("told process %d; its log says how it went\n", a.cmd.Process.Pid) {
+		t.Errorf("ephpm reload: %d, %q, %q; the server is process %d", status, stdout, stderr, a.cmd.Process.Pid)
+	}
+	a.waitLog("PHP started anew")
+	a.Stop()
+	reload.want(t, 1, "error: cannot reach the server at "+dir+"/c: none is running")
+}
+
+// What a directory serves without a file takes up new code, too.
+func TestReloadFindsTheServerOfThisDirectory(t *testing.T) {
+	t.Parallel()
+	env := []string{"XDG_RUNTIME_DIR=" + socketDir(t)}
+	a := startApp(t, appOptions{Dev: true, Env: env, Files: map[string]string{"index.php": ""}})
+	if status, _, stderr := (command{Dir: a.options.Root, Env: env, Args: []string{"reload"}}).run(t); status != 0 {
+		t.Errorf("ephpm reload: %d, %q", status, stderr)
+	}
+	a.waitLog("PHP started anew")
+}
+
 // ephpm reload takes up new code although OPcache does not look for it, and no
 // socket notices.
 func TestReloadTakesUpNewCodeAndKeepsSockets(t *testing.T) {

@@ -77,9 +77,9 @@ type ServerConfig struct {
 	// a configuration file starts at that file's directory. Empty means
 	// "ephpm-sites" in the system's directory for temporary files.
 	SitesStateDir string `toml:"sites_state_dir"`
-	// PIDFile gets the process id of the server, for ephpm reload. A relative
-	// path in a configuration file starts at that file's directory. Empty means
-	// none.
+	// PIDFile gets the process id of the server. ephpm reload goes by it, or
+	// without it by the control socket. A relative path in a configuration file
+	// starts at that file's directory. Empty means none.
 	PIDFile string `toml:"pid_file"`
 	// ControlSocket is the path of the Unix socket over which scripts on the
 	// command line reach the running server. A relative path in a configuration

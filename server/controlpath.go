@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,6 +94,26 @@ func RunningControl() (string, error) {
 		}
 	}
 	return "", errNoServer
+}
+
+// ControlPID returns the process of the server that a control socket is of.
+func ControlPID(socket string) (int, error) {
+	conn, err := net.Dial("unix", socket)
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
+		return 0, fmt.Errorf("cannot reach the server at %s: none is running", socket)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot reach the server at %s: %w", socket, err)
+	}
+	defer conn.Close()                              //nolint:errcheck // nothing was said
+	listener, err := callerOf(conn.(*net.UnixConn)) // what Dial returns for "unix"
+	if err != nil {
+		return 0, fmt.Errorf("cannot tell which process has %s: %w", socket, err)
+	}
+	if listener.Pid < 1 { // in another namespace
+		return 0, fmt.Errorf("the server at %s is in another container: run ephpm reload there", socket)
+	}
+	return int(listener.Pid), nil
 }
 
 // A controlDir is a directory in which sockets may be.

@@ -63,11 +63,22 @@ func serverSocket(config string, environ []string) (string, error) {
 	if config == "" {
 		return findServer(environ)
 	}
-	c, _, err := load(request{file: config, environ: environ})
+	c, err := loadServer(config, environ)
 	if err != nil {
 		return "", err
 	}
 	return controlOf(c)
+}
+
+// loadServer loads the configuration of a server that runs: of the file, else of the
+// ephpm.toml here, else of the environment.
+func loadServer(file string, environ []string) (server.Config, error) {
+	r := request{file: file, environ: environ}
+	if _, err := os.Stat(defaultFile); err != nil {
+		r.alone = true
+	}
+	c, _, err := load(r)
+	return c, err
 }
 
 // controlOf returns the absolute path of the control socket of a configuration.
@@ -85,7 +96,7 @@ func controlOf(c server.Config) (string, error) {
 func findServer(environ []string) (string, error) {
 	_, err := os.Stat(defaultFile)
 	if err == nil || slices.ContainsFunc(environ, namesControl) {
-		c, _, err := load(request{root: ".", environ: environ})
+		c, err := loadServer("", environ)
 		if err != nil {
 			return "", err
 		}

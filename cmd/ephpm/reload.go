@@ -16,22 +16,43 @@ import (
 	"ephpm/server"
 )
 
-// reload tells the server that wrote the configuration's pid_file to take up new
-// code.
+// reload tells a running server to take up new code: that which wrote the
+// configuration's pid_file or, without one, has the control socket that ephpm php
+// would find.
 func reload(args, environ []string, stdout, stderr io.Writer) int {
-	c, _, status, ok := loadFor("reload", args, environ, stderr)
-	if !ok {
+	r := request{environ: environ}
+	flags := newFlags("reload")
+	configFlag(flags, &r)
+	if status, ok := parseFlags(flags, args, stderr); !ok {
 		return status
 	}
-	pid, err := readPID(c.Server.PIDFile)
+	pid, err := serverPID(r.file, environ)
 	if err != nil {
 		return fail(stderr, err)
 	}
 	if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
-		return fail(stderr, fmt.Errorf("process %d of %s: %w", pid, c.Server.PIDFile, err))
+		return fail(stderr, fmt.Errorf("process %d of the server: %w", pid, err))
 	}
 	fmt.Fprintf(stdout, "told process %d; its log says how it went\n", pid)
 	return 0
+}
+
+// serverPID finds the server's process.
+func serverPID(file string, environ []string) (int, error) {
+	c, err := loadServer(file, environ)
+	switch {
+	case err != nil:
+		return 0, err
+	case c.Server.PIDFile != "":
+		return readPID(c.Server.PIDFile)
+	case c.Server.ControlSocket == "":
+		return 0, errors.New("neither server.pid_file nor server.control_socket is set, so the server cannot be found: set one and restart, or send SIGHUP to its process")
+	}
+	socket, err := serverSocket(file, environ)
+	if err != nil {
+		return 0, err
+	}
+	return server.ControlPID(socket)
 }
 
 // catch keeps a signal from ending the process, from now on: it may come while the
@@ -88,9 +109,6 @@ func writePID(file string) (remove func(), err error) {
 }
 
 func readPID(file string) (int, error) {
-	if file == "" {
-		return 0, errors.New("server.pid_file is not set, so the server cannot be found: set it and restart, or send SIGHUP to its process")
-	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, fmt.Errorf("no server is running: there is no %s", file)
