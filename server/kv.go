@@ -189,9 +189,15 @@ func shareMemory(name string, size int64) (*os.File, []byte, error) {
 		return nil, nil, fmt.Errorf("map shared memory of %d bytes: %w", size, err)
 	}
 	// Whoever could cut it off would kill the front, and a file that is open for
-	// reading can be opened again through /proc.
-	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+	// reading can be opened again through /proc. F_SEAL_FUTURE_WRITE would forbid
+	// that to everybody, but also that the store gives memory back (MADV_REMOVE), so
+	// the mode does: no other user can, and one's own can reach the front anyway.
+	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+	if err == nil {
+		err = unix.Fchmod(fd, 0o400)
+	}
+	if err != nil {
 		_ = unix.Munmap(memory) // the first error counts
 		return nil, nil, fmt.Errorf("seal shared memory: %w", err)
 	}
