@@ -69,8 +69,10 @@ func TestAQueueThatAWorkerOverwroteIsMadeAnew(t *testing.T) {
 			}
 		}
 	}
-	if n := p.Stats().Broken; n != 4 {
-		t.Errorf("%d are counted, want 4", n)
+	// A worker that is awake may run through to the tail from a head that is behind,
+	// before the front looks.
+	if n := p.Stats().Broken; n != 4 && n != 3 {
+		t.Errorf("%d are counted, want 3 or 4", n)
 	}
 }
 
