@@ -1,5 +1,6 @@
 #include "limit.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +16,13 @@ struct limit {
 	zend_ini_entry *entry; /* max_execution_time */
 	zend_long seconds;     /* its value outside of requests; 0: none */
 	volatile sig_atomic_t ticks;
+	volatile sig_atomic_t told; /* the front has asked for the end of this request */
+	timer_t nudge;              /* see nudge_again */
+	bool nudges;                /* there is such a timer */
 };
+
+/* Between two nudges, in nanoseconds. */
+#define NUDGE_EVERY 20000000
 
 static struct limit limit;
 
@@ -32,15 +39,37 @@ static void on_tick(int number)
 	}
 }
 
+/* PHP looks at its time limit when it comes back from a function. The signal ends a
+ * system call, but it may have come just before one, and reads are tried once more:
+ * so another follows, until PHP has looked. */
+static void nudge_again(void)
+{
+	const struct itimerspec soon = {{0, 0}, {0, NUDGE_EVERY}};
+
+	if (limit.nudges) {
+		timer_settime(limit.nudge, 0, &soon, NULL);
+	}
+}
+
 /* The front asks for the end of the script. It may have asked just as the script
  * ended: then the job says nothing of it. */
 static void on_stop(int number)
 {
+	int before = errno;
+
 	(void)number;
-	if (ephpm_worker.in_request && ephpm_worker.work.job->stop) {
+	if (!ephpm_worker.in_request || !ephpm_worker.work.job->stop) {
+		return;
+	}
+	if (!limit.told) {
+		limit.told = 1;
 		EG(timeout_seconds) = ephpm_worker.work.job->seconds;
 		kill(getpid(), SIGPROF);
+		nudge_again();
+	} else if (zend_atomic_bool_load_ex(&EG(timed_out))) {
+		nudge_again();
 	}
+	errno = before;
 }
 
 static void start_ticks(void)
@@ -68,12 +97,17 @@ void ephpm_limit_start(void)
 {
 	struct sigaction action = {.sa_handler = on_stop}; /* no SA_RESTART: it shall interrupt */
 
-	sigaction(SIGRTMAX - EPHPM_SIGNAL_STOP, &action, NULL);
+	const int number = SIGRTMAX - EPHPM_SIGNAL_STOP;
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
+
+	sigaction(number, &action, NULL);
+	limit.nudges = timer_create(CLOCK_MONOTONIC, &event, &limit.nudge) == 0;
 	start_ticks();
 }
 
 void ephpm_limit_begin(void)
 {
+	limit.told = 0;
 	if (limit.entry) {
 		limit.ticks = 0;
 		EG(timeout_seconds) = 0;

@@ -2,6 +2,7 @@ package phpbridge
 
 import (
 	"net/http/httptest"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -9,9 +10,16 @@ import (
 func TestSoftStopRunsShutdownFunctions(t *testing.T) {
 	p := testPool(t, func(o *Options) { o.Grace = patience })
 	timeouts := 0
-	for _, code := range []string{`sleep(600);`, `while (true);`} {
+	for _, code := range []string{
+		`sleep(600);`,
+		`while (true);`,
+		`fread(fopen(__FILE__ . ".fifo", "r+"), 1);`, // PHP tries a read again that a signal has ended
+	} {
 		r := script(t, `register_shutdown_function(function () { touch(__FILE__ . ".down"); }); touch(__FILE__ . ".mark"); `+code)
 		r.Timeout = 50 * time.Millisecond
+		if err := syscall.Mkfifo(r.Script+".fifo", 0o600); err != nil {
+			t.Fatal(err)
+		}
 		timeouts += serveOverLimit(t, p, r)
 		if !exists(r.Script + ".down") {
 			t.Errorf("%s: the shutdown function did not run", code)
