@@ -27,7 +27,8 @@ func TestScriptsSeeHTTP3AsAnyHTTP(t *testing.T) {
 	resp, body := a.do(req)
 	want := strings.Join([]string{"HTTPS=on", "HTTP_COOKIE=a=1; b=2", "REMOTE_ADDR=127.0.0.1", "SERVER_ADDR=127.0.0.1", "HTTP_EARLY_DATA=-",
 		"REQUEST_SCHEME=https", "SERVER_PORT=" + port, "SERVER_PROTOCOL=HTTP/3.0",
-		"HTTP_HOST=" + a.Addr.String(), "SERVER_NAME=127.0.0.1", "REQUEST_URI=/x?y=1", ""}, "\n")
+		"HTTP_HOST=" + a.Addr.String(), "SERVER_NAME=127.0.0.1", "REQUEST_URI=/x?y=1",
+		"SSL_PROTOCOL=TLSv1.3", "SSL_CIPHER=" + tls.CipherSuiteName(resp.TLS.CipherSuite), ""}, "\n")
 	if resp.Proto != "HTTP/3.0" || body != want {
 		t.Errorf("over %s:\n%swant\n%s", resp.Proto, body, want)
 	}

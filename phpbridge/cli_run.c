@@ -13,8 +13,8 @@ FILE *ephpm_cli_open(const char *file)
 	FILE *script = fopen(file, "rbe");
 
 	if (!script) {
-		printf("Could not open input file: %s\n", file);
-		fflush(stdout);
+		fprintf(EPHPM_COMPAT_CLI_COMPLAINTS, "Could not open input file: %s\n", file);
+		fflush(EPHPM_COMPAT_CLI_COMPLAINTS);
 	}
 	return script;
 }
@@ -117,8 +117,8 @@ void ephpm_cli_run(const struct ephpm_cli_options *o, FILE *script)
 {
 	switch (o->mode) {
 	case EPHPM_CLI_STANDARD:
-		if (script) {
-			ephpm_cli_open_streams(); /* but stdin is not there for a program from stdin */
+		if (script || EPHPM_COMPAT_CLI_ALWAYS_STREAMS) {
+			ephpm_cli_open_streams();
 		}
 		run_file(o->argv[0], script ? script : stdin);
 		break;

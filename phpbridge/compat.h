@@ -56,6 +56,16 @@
 #define EPHPM_COMPAT_TEMPORARY_LETTERS 6
 #endif
 
+/* Since PHP 8.4 php-cli complains about a missing script on stderr, and has STDIN and
+ * its like also for a program that it reads from there. */
+#if PHP_VERSION_ID >= 80400
+#define EPHPM_COMPAT_CLI_COMPLAINTS stderr
+#define EPHPM_COMPAT_CLI_ALWAYS_STREAMS true
+#else
+#define EPHPM_COMPAT_CLI_COMPLAINTS stdout
+#define EPHPM_COMPAT_CLI_ALWAYS_STREAMS false
+#endif
+
 /* The start of OPcache's state in a process (zend_accel_globals), which no header
  * has. It has been this in all versions since 8.1. */
 struct ephpm_compat_opcache {
