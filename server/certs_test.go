@@ -154,8 +154,8 @@ func TestKeyPairErrorsNameTheKey(t *testing.T) {
 	for _, test := range []struct{ cert, key, want string }{
 		{"", "", ""},
 		{good.cert, good.key, ""},
-		{good.cert, "", "server.tls.key: is empty"},
-		{"", good.key, "server.tls.cert: is empty"},
+		{good.cert, "", "server.tls.cert: needs a private key: name its file in server.tls.key"},
+		{"", good.key, "server.tls.key: needs a certificate: name its file in server.tls.cert"},
 		{"nothing.pem", good.key, `server.tls.cert: "nothing.pem" cannot be read: no such file`},
 		{good.cert, dir, "server.tls.key: "},
 		{good.cert, other.key, "private key does not match public key"},

@@ -109,8 +109,8 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{"site[1].index_files", "../x", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].IndexFiles = []string{"../x"} }},
 		{"site[1].fallback", "never reached", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].Fallback = []string{"=404", "$uri"} }},
 		{"site[1].websocket_files", "is empty", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].WebSocketFiles = []string{} }},
-		{"site[1].tls.key", "is empty", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS.Cert = file }},
-		{"site[1].tls.cert", "is empty", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS.Key = file }},
+		{"site[1].tls.cert", "in site[1].tls.key", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS.Cert = file }},
+		{"site[1].tls.key", "in site[1].tls.cert", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS.Key = file }},
 		{"site[1].tls.cert", "cannot be read", func(c *Config) { c.Sites = oneSite(c, "a"); c.Sites[0].TLS = SiteTLSConfig{Cert: missing, Key: file} }},
 		{"site[1].timeouts.request", "less than 0", func(c *Config) {
 			c.Sites = oneSite(c, "a")

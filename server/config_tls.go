@@ -102,10 +102,10 @@ func (k *checks) keyPair(certKey, cert, keyKey, key string, roots []string) {
 	case cert == "" && key == "":
 		return
 	case cert == "":
-		k.add(certKey, "is empty; name the file of the certificate that the key belongs to")
+		k.add(keyKey, "needs a certificate: name its file in %s", certKey)
 		return
 	case key == "":
-		k.add(keyKey, "is empty; name the file of the certificate's private key")
+		k.add(certKey, "needs a private key: name its file in %s", keyKey)
 		return
 	}
 	_, err := loadKeyPair(cert, key)

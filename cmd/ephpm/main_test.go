@@ -79,7 +79,8 @@ func TestIsForPHP(t *testing.T) {
 	for line, want := range map[string]bool{
 		"ephpm.toml":         true, // any file
 		"ephpm.toml -x":      true,
-		"nosuch.php":         false,
+		"nosuch.php":         true, // as php-cli answers
+		"nosuch":             false,
 		".":                  false,
 		"-r 1;":              true,
 		"-n script.php":      true,

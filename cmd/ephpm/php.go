@@ -128,5 +128,8 @@ func isForPHP(args []string) bool {
 		return strings.HasPrefix(first, "-d") && strings.Contains(first, "=")
 	}
 	info, err := os.Stat(first)
-	return err == nil && info.Mode().IsRegular()
+	if err != nil {
+		return strings.HasSuffix(first, ".php") // PHP says that there is none
+	}
+	return info.Mode().IsRegular()
 }

@@ -117,7 +117,7 @@ func readPID(file string) (int, error) {
 		return 0, err
 	}
 	pid, err := strconv.Atoi(string(bytes.TrimSpace(text)))
-	if err != nil || pid <= 1 {
+	if err != nil || pid < 1 { // 1 is a server that is all of a container
 		return 0, fmt.Errorf("%s does not hold a process id", file)
 	}
 	return pid, nil
