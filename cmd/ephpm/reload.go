@@ -69,7 +69,7 @@ func reloadOnHangUp(ctx context.Context, signals <-chan os.Signal, s *server.Ser
 		select {
 		case <-signals:
 			log.Info("reloading PHP")
-			if err := s.Reload(ctx); err != nil {
+			if err := s.Reload(ctx); err != nil && ctx.Err() == nil { // or it stops, and nobody needs it
 				log.Error("not reloaded, all stays as it was", "err", err)
 			}
 		case <-ctx.Done():
