@@ -5,12 +5,6 @@ import (
 	"strconv"
 )
 
-// Incr adds one to a counter. See IncrBy.
-func (s *Store) Incr(key []byte) (int64, error) { return s.IncrBy(key, 1) }
-
-// Decr takes one from a counter. See IncrBy.
-func (s *Store) Decr(key []byte) (int64, error) { return s.IncrBy(key, -1) }
-
 // IncrBy adds n to the decimal integer that a string holds, and returns the sum.
 // A key that is not there counts as 0. The TTL stays.
 func (s *Store) IncrBy(key []byte, n int64) (int64, error) {

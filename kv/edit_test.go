@@ -47,7 +47,7 @@ func TestWhatCannotFitIsNotBuiltFirst(t *testing.T) {
 			}
 		}
 		for name, call := range map[string]func() error{
-			"Incr":        func() error { _, err := s.Incr([]byte("big")); return err },
+			"Incr":        func() error { _, err := s.IncrBy([]byte("big"), 1); return err },
 			"IncrByFloat": func() error { _, err := s.IncrByFloat([]byte("big"), 1); return err },
 			"CAS":         func() error { _, err := s.CAS([]byte("big"), k, k, 0); return err },
 			"DelIf":       func() error { _, err := s.DelIf([]byte("big"), k); return err },
@@ -71,7 +71,7 @@ func TestLongCompressedValuesAreNoNumbers(t *testing.T) {
 	}
 	var errInt, errFloat error
 	got := allocated(func() {
-		_, errInt = s.Incr([]byte("k"))
+		_, errInt = s.IncrBy([]byte("k"), 1)
 		_, errFloat = s.IncrByFloat([]byte("k"), 1)
 	})
 	if !errors.Is(errInt, ErrNotInteger) || !errors.Is(errFloat, ErrNotFloat) || got > 1<<20 {

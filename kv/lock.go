@@ -99,19 +99,6 @@ func (s *Store) Unlock(token Token) bool {
 	return true
 }
 
-// Extend gives a lock that is held another TTL from now on, zero for none, and
-// reports whether the token still held it. A ttl below zero extends nothing.
-func (s *Store) Extend(token Token, ttl time.Duration) bool {
-	s.lockMu.Lock()
-	defer s.lockMu.Unlock()
-	l := s.locks.byToken[token]
-	if l == nil || ttl < 0 {
-		return false
-	}
-	s.limitLocked(l, ttl)
-	return true
-}
-
 // grantLocked gives a lock a new holder.
 func (s *Store) grantLocked(l *lock, ttl time.Duration) {
 	l.token = Token(rand.Text())

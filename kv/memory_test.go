@@ -95,7 +95,7 @@ func BenchmarkIncr(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := s.Incr(keys[0]); err != nil {
+		if _, err := s.IncrBy(keys[0], 1); err != nil {
 			b.Fatal(err)
 		}
 	}
