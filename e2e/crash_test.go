@@ -268,6 +268,42 @@ func TestExitStatusIsNoCrash(t *testing.T) {
 	}
 }
 
+// Where the server is process 1 nobody else would wait for it.
+func TestProgramThatOutlivesItsScriptLeavesNoZombie(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{Files: map[string]string{
+		"index.php": `<?php echo posix_getppid(), ' ', shell_exec('sleep 600 >/dev/null 2>&1 & echo $!');`}})
+	_, body := a.get("/")
+	var zygote, pid int
+	if _, err := fmt.Sscan(body, &zygote, &pid); err != nil {
+		t.Fatalf("%q: %v", body, err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // it may have gone
+	want := fmt.Sprintf("\nPPid:\t%d\n", zygote)
+	err := eventually(func() error { // the shell may not have ended yet
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err == nil && !strings.Contains(string(status), want) {
+			err = fmt.Errorf("it is not the zygote's:\n%s", status)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err = eventually(func() error {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+			return fmt.Errorf("process %d is still there", pid)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A crash while the client still sends: the worker never saw the body's end.
 func TestCrashBeforeTheBodyIsRead(t *testing.T) {
 	t.Parallel()

@@ -337,6 +337,9 @@ void ephpm_zygote_main(int argc, char **argv)
 		ephpm_worker.process_name_size = strlen(argv[0]) + 1;
 	}
 	prctl(PR_SET_NAME, "ephpm-zygote", 0, 0, 0);
+	/* What scripts start and leave behind is waited for by reap, also where the
+	 * front is process 1 and nobody else would. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	set_signals();
 	if (!ephpm_shared_map(&zygote.shared, EPHPM_FD_SHARED, EPHPM_FD_DOORBELL)) {
 		fail("the shared memory does not fit this program");
