@@ -249,8 +249,8 @@ func TestTLSConfigurationErrors(t *testing.T) {
 	ca.issue(other, "b.test")
 	cert, key, foreign := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(other, "key.pem")
 	for toml, want := range map[string]string{
-		fmt.Sprintf("cert = %q\n", cert):                           `server\.tls\.key: is empty`,
-		fmt.Sprintf("key = %q\n", key):                             `server\.tls\.cert: is empty`,
+		fmt.Sprintf("cert = %q\n", cert):                           `ephpm\.toml:2: server\.tls\.cert: needs a private key`,
+		fmt.Sprintf("key = %q\n", key):                             `ephpm\.toml:2: server\.tls\.key: needs a certificate`,
 		fmt.Sprintf("cert = %q\nkey = %q\n", cert, foreign):        `ephpm\.toml:3: server\.tls\.key: .* does not match`,
 		fmt.Sprintf("cert = %q\nkey = \"key.pem\"\n", cert):        `ephpm\.toml:3: server\.tls\.key: "key.pem" cannot be read: no such file`,
 		"redirect_http = true\n":                                   `ephpm\.toml:2: server\.tls\.redirect_http: there is no plain listener`,
