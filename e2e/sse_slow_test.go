@@ -47,6 +47,27 @@ func TestSlowEventStreamsOverEveryVersion(t *testing.T) {
 	}
 }
 
+// A stream on which nothing is sent for longer than a write may take stays.
+func TestQuietEventStreamsOverEveryVersion(t *testing.T) {
+	t.Parallel()
+	a := startHTTP3(t, appOptions{TOML: sseOn + "write_timeout_secs = 1\n",
+		Files: map[string]string{"websocket.php": `<?php
+		switch ($_SERVER['WS_EVENT']) {
+		case 'message': usleep(2_500_000); ephpm_ws_send('at last'); break;
+		case 'disconnect': error_log("disconnect");
+		}`}})
+	for _, v := range a.versions() {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			s := listen(t, v.client, v.url, "/")
+			if resp, body := s.post("go"); resp.StatusCode != 204 {
+				t.Fatalf("message: %s %s", resp.Status, body)
+			}
+			s.want("at last")
+		})
+	}
+}
+
 // Megabytes that are there before the client has read anything reach it whole.
 func TestEventStreamsOfLargeFramesOverEveryVersion(t *testing.T) {
 	t.Parallel()

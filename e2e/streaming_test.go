@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -231,5 +232,20 @@ func TestRequestWhoseClientLeftWhileItWaitedIsNotRun(t *testing.T) {
 	a.get("/hold.php?gate=/dev/null") // whatever waited in front of it has been run
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("the script ran for nobody")
+	}
+}
+
+// How long a client may take nothing says nothing of a script that sends nothing.
+func TestQuietScriptKeepsItsClient(t *testing.T) {
+	t.Parallel()
+	a := startHTTP3(t, appOptions{TOML: "[server.timeouts]\nidle = 1\n", Files: map[string]string{
+		"index.php": `<?php echo str_repeat('x', 9000); flush(); usleep(2_500_000); echo 'end';`}})
+	for _, v := range a.versions() {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			if resp, body := v.ask(t, "GET", "/", ""); len(body) != 9003 || !strings.HasSuffix(body, "xend") {
+				t.Errorf("%s with %d bytes, want 9003", resp.Status, len(body))
+			}
+		})
 	}
 }

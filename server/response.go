@@ -120,6 +120,7 @@ func (w *response) pass(p []byte) (int, error) {
 	w.limitWrite(len(p))
 	n, err := w.ResponseWriter.Write(p)
 	w.wrote(int64(n), err)
+	w.pauseWrite(err)
 	return n, err
 }
 
@@ -133,6 +134,15 @@ func (w *response) limitWrite(n int) {
 	if w.stall > 0 && n+int(w.bytes) >= bufferedWrite {
 		w.timed = true
 		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.stall)) // without it, it may take as long as it likes
+	}
+}
+
+// pauseWrite lifts the limit until the next write. Over HTTP/2 it would end the stream
+// of a script that has nothing to say for a while, or an event stream; over HTTP/3 the
+// next small write, which sets none.
+func (w *response) pauseWrite(err error) {
+	if err == nil && w.shared {
+		w.unlimitWrite()
 	}
 }
 
@@ -178,7 +188,9 @@ func (w *response) FlushError() error {
 		}
 	}
 	w.limitWrite(bufferedWrite)
-	return http.NewResponseController(w.ResponseWriter).Flush()
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	w.pauseWrite(err)
+	return err
 }
 
 // finish ends what the handler left open. The connection is as it was before.
