@@ -50,7 +50,7 @@ func TestSlowEventStreamsOverEveryVersion(t *testing.T) {
 // A stream on which nothing is sent for longer than a write may take stays.
 func TestQuietEventStreamsOverEveryVersion(t *testing.T) {
 	t.Parallel()
-	a := startHTTP3(t, appOptions{TOML: sseOn + "write_timeout_secs = 1\n",
+	a := startHTTP3(t, appOptions{TOML: sseOn + "write_timeout_secs = 1\n[server.timeouts]\nidle = 1\n",
 		Files: map[string]string{"websocket.php": `<?php
 		switch ($_SERVER['WS_EVENT']) {
 		case 'message': usleep(2_500_000); ephpm_ws_send('at last'); break;
