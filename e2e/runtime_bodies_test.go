@@ -280,7 +280,7 @@ func TestBodyThatStallsOverH2CIs408(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(t.TempDir(), "mark")
 	a := startApp(t, appOptions{
-		TOML: "[server]\nh2c = true\n[server.timeouts]\nidle = \"300ms\"\n[php]\nworkers = 1\nworker_backlog = 1\n",
+		TOML: "[server]\nh2c = true\n[server.timeouts]\nidle = 2\n[php]\nworkers = 1\nworker_backlog = 1\n",
 		Files: map[string]string{
 			"index.php": `<?php file_put_contents($_GET['mark'], 'ran');`,
 			"next.php":  `<?php echo "next ", $_GET['i'];`,

@@ -51,6 +51,17 @@ static void nudge_again(void)
 	}
 }
 
+/* Nothing of the last request's end may interrupt this one. */
+static void stop_nudges(void)
+{
+	const struct itimerspec never = {{0, 0}, {0, 0}};
+
+	if (limit.told && limit.nudges) {
+		timer_settime(limit.nudge, 0, &never, NULL);
+	}
+	limit.told = 0;
+}
+
 /* The front asks for the end of the script. It may have asked just as the script
  * ended: then the job says nothing of it. */
 static void on_stop(int number)
@@ -107,7 +118,7 @@ void ephpm_limit_start(void)
 
 void ephpm_limit_begin(void)
 {
-	limit.told = 0;
+	stop_nudges();
 	if (limit.entry) {
 		limit.ticks = 0;
 		EG(timeout_seconds) = 0;
