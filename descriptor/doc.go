@@ -3,7 +3,7 @@
 // would.
 //
 //	d, ok := descriptor.Park(conn) // of package net, or TLS on a Parkable one
-//	set.Add(d.FD, events, tag)     // an epoll set of the caller's
+//	set.Add(d.FD, events, tag)     // an epoll set of the caller's, or Turns
 //	set.Serve(func() bool { … })   // one goroutine for all of them
 //
 // Whoever serves the set owns the descriptors in it: nobody else closes one, so its

@@ -111,7 +111,7 @@ func (c *Conn) Open(h Handler, polled bool, settled uint64) {
 func (c *Conn) signalLocked() {
 	if c.parked != nil {
 		if !c.gone {
-			c.parked.poller.claim(c)
+			c.parked.poller.turns.Claim(c)
 		}
 		return
 	}

@@ -42,7 +42,7 @@ func (l *Loop) Close() {
 	pollers := l.pollers
 	l.mu.Unlock()
 	for _, p := range pollers {
-		p.close()
+		p.turns.Close()
 	}
 	l.wheel.Close()
 }

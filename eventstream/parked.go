@@ -19,7 +19,7 @@ type parked struct {
 	tls     *descriptor.TLS
 	chunked bool // RFC 9112 §7.1
 
-	claimed bool // waits for a turn; guarded by poller.mu
+	ticket descriptor.Ticket // of the poller
 
 	rest    [][]byte // what the kernel did not take yet of what was taken from the queue
 	last    bool     // nothing follows it

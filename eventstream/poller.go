@@ -2,14 +2,11 @@ package eventstream
 
 import (
 	"errors"
-	"sync"
 
 	"ephpm/descriptor"
 )
 
 const (
-	// pollEvents is how many connections are looked at between two looks for more.
-	pollEvents = 256
 	// readSize is how much of what clients sent is read at a time.
 	readSize = 4 << 10
 	// heardMost is how much a client of TLS may send, in bytes. It has nothing to
@@ -25,44 +22,19 @@ const (
 // claims a turn, so nobody waits for a client, and a descriptor is never closed while
 // somebody uses it.
 type poller struct {
-	loop *Loop
-	set  *descriptor.Set // by descriptor
-	done chan struct{}
+	loop  *Loop
+	turns *descriptor.Turns[*Conn]
 
-	mu     sync.Mutex // guards the following; taken with Conn.mu held, not before it
-	claims []*Conn    // want a turn
-	conns  []*Conn    // by descriptor
-	rung   bool
-	closed bool
-
-	// Owned by run.
-	buf  []byte // what is written
-	out  [3][]byte
-	in   []byte // what is read
-	turn []*Conn
+	// Owned by who gives the turns.
+	buf []byte // what is written
+	out [3][]byte
+	in  []byte // what is read
 }
 
-func newPoller(l *Loop) (*poller, error) {
-	set, err := descriptor.NewSet()
-	if err != nil {
-		return nil, err
-	}
-	p := &poller{
-		loop: l, set: set, done: make(chan struct{}),
-		buf: make([]byte, chunkHead, chunkHead+batchSize+chunkTail), in: make([]byte, readSize),
-	}
-	go p.run() // close waits for it
-	return p, nil
-}
-
-// close ends run. No connection is left.
-func (p *poller) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.set.Ring()
-	<-p.done
-	p.set.Close()
+func newPoller(l *Loop) (p *poller, err error) {
+	p = &poller{loop: l, buf: make([]byte, chunkHead, chunkHead+batchSize+chunkTail), in: make([]byte, readSize)}
+	p.turns, err = descriptor.NewTurns(func(c *Conn) *descriptor.Ticket { return &c.parked.ticket }, p.serve, nil)
+	return p, err
 }
 
 // start puts a connection into the set and gives it its first turn.
@@ -72,95 +44,14 @@ func (p *poller) start(c *Conn) {
 	if k.tls != nil { // whose goodbye is something to read
 		events |= descriptor.In
 	}
-	fd := k.fd // the first event may end it
-	p.mu.Lock()
-	if fd >= len(p.conns) {
-		p.conns = append(p.conns, make([]*Conn, fd+1-len(p.conns))...)
-	}
-	p.conns[fd] = c
-	p.mu.Unlock()
-	if err := p.set.Add(fd, events, int32(fd)); err != nil { // no memory
+	if err := p.turns.Add(c, k.fd, events); err != nil { // no memory
 		c.hangUp(CauseGone)
 	}
-	p.claim(c)
-}
-
-// claim gives c a turn.
-func (p *poller) claim(c *Conn) {
-	p.mu.Lock()
-	if c.parked.claimed {
-		p.mu.Unlock()
-		return
-	}
-	c.parked.claimed = true
-	p.claims = append(p.claims, c)
-	ring := !p.rung
-	p.rung = true
-	p.mu.Unlock()
-	if ring {
-		p.set.Ring()
-	}
-}
-
-// run serves all connections until close.
-func (p *poller) run() {
-	defer close(p.done)
-	events, conns := make([]descriptor.Event, pollEvents), make([]*Conn, pollEvents)
-	p.set.Serve(func() bool {
-		for {
-			claimed, closed := p.serveClaims()
-			if closed {
-				return true
-			}
-			n := p.set.Take(events)
-			p.find(events[:n], conns)
-			for i, c := range conns[:n] {
-				if c != nil {
-					p.serve(c, events[i].Events)
-				}
-			}
-			clear(conns[:n]) // keep no connection alive
-			if n == 0 && !claimed {
-				return false // Go's poller wakes us
-			}
-		}
-	})
-}
-
-// find sets the connections of events. What is closed meanwhile stays known as such,
-// whoever gets its descriptor.
-func (p *poller) find(events []descriptor.Event, conns []*Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i, e := range events {
-		if e.Fd != descriptor.Bell {
-			conns[i] = p.conns[e.Fd]
-		}
-	}
-}
-
-func (p *poller) serveClaims() (some, closed bool) {
-	p.mu.Lock()
-	p.turn, p.claims = p.claims, p.turn[:0]
-	p.rung = false
-	for _, c := range p.turn {
-		c.parked.claimed = false
-	}
-	closed = p.closed
-	p.mu.Unlock()
-	for _, c := range p.turn {
-		p.serve(c, 0)
-	}
-	some = len(p.turn) > 0
-	clear(p.turn) // keep no connection alive
-	if cap(p.turn) > pollEvents {
-		p.turn = nil
-	}
-	return some, closed
+	p.turns.Claim(c)
 }
 
 // serve does for c what can be done now.
-func (p *poller) serve(c *Conn, events uint32) {
+func (p *poller) serve(c *Conn, events uint32, _ bool) {
 	k := c.parked
 	if k.fd < 0 {
 		return
@@ -242,9 +133,7 @@ func (p *poller) next(c *Conn) [][]byte {
 func (p *poller) drop(c *Conn, told bool) {
 	k := c.parked
 	fd := k.fd
-	p.mu.Lock()
-	p.conns[fd] = nil
-	p.mu.Unlock()
+	p.turns.Leave(c)
 	k.fd, k.rest = -1, nil
 	switch {
 	case !told:

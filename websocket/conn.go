@@ -39,15 +39,14 @@ type Conn struct {
 	heard atomic.Int64 // when the last byte came
 
 	// Owned by the reader.
-	in      *incoming // nil between two messages
-	stash   []byte    // the beginning of a frame, waiting for more
-	deaf    bool      // what comes is not read as frames any more
-	unread  bool      // the descriptor may have more to read
-	hungUp  bool      // the client ended its side, or broke the connection
-	slot    int32     // in the poller's table, 0 for none
-	claimed bool      // waits in the poller's list for a turn; guarded by poller.mu
+	in     *incoming // nil between two messages
+	stash  []byte    // the beginning of a frame, waiting for more
+	deaf   bool      // what comes is not read as frames any more
+	unread bool      // the descriptor may have more to read
+	hungUp bool      // the client ended its side, or broke the connection
 
-	timed wheel.Place[*Conn]
+	ticket descriptor.Ticket // of the poller
+	timed  wheel.Place[*Conn]
 
 	mu      sync.Mutex // guards the following
 	passed  counts

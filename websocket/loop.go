@@ -53,7 +53,7 @@ func (l *Loop) Close() {
 	l.crew.close()
 	l.fan.close()
 	for _, p := range pollers {
-		p.close()
+		p.turns.Close()
 	}
 	l.wheel.Close()
 }
@@ -88,7 +88,7 @@ func (l *Loop) poller() (*poller, error) {
 	defer l.mu.Unlock()
 	if l.pollers == nil {
 		for range max(1, min(runtime.GOMAXPROCS(0), 8)) {
-			p, err := newPoller(l)
+			p, err := newPoller()
 			if err != nil {
 				break
 			}

@@ -2,7 +2,6 @@ package websocket
 
 import (
 	"errors"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -19,16 +18,10 @@ const (
 	// drainBudget is how much is thrown away of what a client sent behind its
 	// close frame.
 	drainBudget = 64 << 10
-	// pollEvents is how many connections are looked at between two looks for
-	// more.
-	pollEvents = 256
 )
 
 // interest is what a poller wants to know of a connection.
 const interest = descriptor.In | descriptor.Out | descriptor.Hup | descriptor.Edge
-
-// noSlot is that of a connection in no set.
-const noSlot = 0
 
 // A poller is the line of connections that are parked in its epoll set as bare
 // descriptors. One goroutine reads and closes them all, so that a descriptor is
@@ -37,123 +30,31 @@ const noSlot = 0
 // under Conn.mu; that never waits, and what the kernel does not take waits for
 // the poller.
 type poller struct {
-	loop *Loop
-	set  *descriptor.Set
-	done chan struct{}
+	turns *descriptor.Turns[*Conn]
 
-	mu     sync.Mutex // guards the following; taken with Conn.mu held, not before it
-	claims []*Conn    // want a turn
-	conns  []*Conn    // by slot; noSlot's is nil
-	free   []int32    // slots
-	rung   bool
-	closed bool
-
-	// Owned by run.
+	// Owned by who gives the turns.
 	buf    []byte
 	hungry []*Conn // were stopped by readBudget
 }
 
-func newPoller(l *Loop) (*poller, error) {
-	set, err := descriptor.NewSet()
-	if err != nil {
-		return nil, err
-	}
-	p := &poller{loop: l, set: set, done: make(chan struct{}), conns: make([]*Conn, 1), buf: make([]byte, pollBuffer)}
-	go p.run() // close waits for it
-	return p, nil
-}
-
-// close ends run. No connection is left.
-func (p *poller) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.set.Ring()
-	<-p.done
-	p.set.Close()
-}
-
-// claim gives c a turn.
-func (p *poller) claim(c *Conn) {
-	p.mu.Lock()
-	if c.claimed {
-		p.mu.Unlock()
-		return
-	}
-	c.claimed = true
-	p.claims = append(p.claims, c)
-	ring := !p.rung
-	p.rung = true
-	p.mu.Unlock()
-	if ring {
-		p.set.Ring()
-	}
-}
-
-// run serves all connections until close.
-func (p *poller) run() {
-	defer close(p.done)
-	events, conns := make([]descriptor.Event, pollEvents), make([]*Conn, pollEvents)
-	p.set.Serve(func() bool {
-		for {
-			claimed, closed := p.serveClaims()
-			if closed {
-				return true
-			}
-			n := p.set.Take(events)
-			p.find(events[:n], conns)
-			for i, c := range conns[:n] {
-				if c != nil {
-					p.turn(c, events[i].Events)
-				}
-			}
-			clear(conns[:n]) // keep no connection alive
-			if n == 0 && !claimed && !p.serveHungry() {
-				return false // Go's poller wakes us
-			}
-		}
-	})
-}
-
-// find sets the connections of events. What is dropped meanwhile stays known as
-// gone, whoever gets its slot.
-func (p *poller) find(events []descriptor.Event, conns []*Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i, e := range events {
-		if e.Fd != descriptor.Bell {
-			conns[i] = p.conns[e.Fd]
-		}
-	}
-}
-
-func (p *poller) serveClaims() (some, closed bool) {
-	p.mu.Lock()
-	claims := p.claims
-	p.claims, p.rung = nil, false
-	for _, c := range claims {
-		c.claimed = false
-	}
-	closed = p.closed
-	p.mu.Unlock()
-	for _, c := range claims {
-		c.unread = true // whoever claims a turn may know more than the events say
-		p.turn(c, 0)
-	}
-	return len(claims) > 0, closed
+func newPoller() (p *poller, err error) {
+	p = &poller{buf: make([]byte, pollBuffer)}
+	p.turns, err = descriptor.NewTurns(func(c *Conn) *descriptor.Ticket { return &c.ticket }, p.turn, p.serveHungry)
+	return p, err
 }
 
 func (p *poller) serveHungry() bool {
 	hungry := p.hungry
 	p.hungry = nil
 	for _, c := range hungry {
-		p.turn(c, 0)
+		p.turn(c, 0, false)
 	}
 	return len(hungry) > 0
 }
 
 // turn does for c what can be done now.
-func (p *poller) turn(c *Conn, events uint32) {
+func (p *poller) turn(c *Conn, events uint32, claimed bool) {
+	c.unread = c.unread || claimed // whoever claims a turn may know more than the events say
 	c.mu.Lock()
 	idle := c.gone || !c.started
 	c.mu.Unlock()
@@ -193,12 +94,7 @@ func (p *poller) drop(c *Conn) {
 	c.leaveLocked()
 	c.mu.Unlock()
 	_ = unix.Close(fd)
-	p.mu.Lock()
-	if c.slot != noSlot {
-		p.conns[c.slot] = nil
-		p.free = append(p.free, c.slot)
-	}
-	p.mu.Unlock()
+	p.turns.Leave(c)
 	c.in, c.stash = nil, nil
 	c.report()
 }
@@ -275,25 +171,16 @@ func (p *poller) receive(c *Conn, b []byte) int {
 // be here already.
 func (p *poller) start(c *Conn) {
 	early := c.stash != nil || c.tls != nil
-	p.mu.Lock()
-	slot := int32(len(p.conns))
-	if n := len(p.free); n > 0 {
-		slot, p.free = p.free[n-1], p.free[:n-1]
-	} else {
-		p.conns = append(p.conns, nil)
-	}
-	p.conns[slot], c.slot = c, slot
-	p.mu.Unlock()
-	if err := p.set.Add(int(c.fd), interest, slot); err != nil { // no memory
+	if err := p.turns.Add(c, int(c.fd), interest); err != nil { // no memory
 		c.cutLocked(CauseGone)
 	}
 	if early || c.end != nil { // it may be over
-		p.claim(c)
+		p.turns.Claim(c)
 	}
 }
 
-func (p *poller) wakeReader(c *Conn) { p.claim(c) }
-func (p *poller) hangUp(c *Conn)     { p.claim(c) }
+func (p *poller) wakeReader(c *Conn) { p.turns.Claim(c) }
+func (p *poller) hangUp(c *Conn)     { p.turns.Claim(c) }
 
 func (p *poller) halfClose(c *Conn) {
 	if c.tls != nil {
@@ -336,7 +223,7 @@ func (p *poller) flush(c *Conn) {
 	}
 	c.freeLocked()
 	if c.closeSent && c.peerClosed {
-		p.claim(c)
+		p.turns.Claim(c)
 	}
 }
 
