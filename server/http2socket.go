@@ -75,9 +75,10 @@ type http2Socket struct {
 	peer    *peer
 	done    chan struct{} // closed when nobody uses w any more
 
-	mu      sync.Mutex // guards the following
-	writing bool
-	closed  bool
+	mu       sync.Mutex // guards the following
+	deadline time.Time  // of writes
+	writing  bool
+	closed   bool
 }
 
 // Read implements net.Conn.
@@ -91,6 +92,9 @@ func (s *http2Socket) Write(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	s.writing = true
+	if !s.deadline.IsZero() {
+		_ = s.control.SetWriteDeadline(s.deadline) // of net/http's streams it does not fail
+	}
 	s.mu.Unlock()
 	n, err := s.w.Write(p)
 	if err == nil {
@@ -101,6 +105,9 @@ func (s *http2Socket) Write(p []byte) (int, error) {
 	s.writing = false
 	if s.closed {
 		close(s.done)
+	} else if !s.deadline.IsZero() {
+		// It would reset the stream when it has passed, though nobody writes.
+		_ = s.control.SetWriteDeadline(time.Time{})
 	}
 	return n, err
 }
@@ -144,14 +151,19 @@ func (s *http2Socket) SetDeadline(t time.Time) error {
 // SetReadDeadline implements net.Conn.
 func (s *http2Socket) SetReadDeadline(t time.Time) error { return s.control.SetReadDeadline(t) }
 
-// SetWriteDeadline implements net.Conn. A deadline that passes resets the stream.
+// SetWriteDeadline implements net.Conn. A deadline that passes within Write resets the
+// stream.
 func (s *http2Socket) SetWriteDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return net.ErrClosed // the handler may have returned
 	}
-	return s.control.SetWriteDeadline(t)
+	s.deadline = t
+	if s.writing {
+		return s.control.SetWriteDeadline(t)
+	}
+	return nil
 }
 
 // peerAddr is an address without a port, as net.Addr.

@@ -156,8 +156,7 @@ func (l *streamLine) write(c *Conn) {
 	}
 }
 
-// put writes b. The deadline is renewed as long as the client takes something, and
-// lifted then: that of a stream of HTTP/2 ends it even when nobody writes.
+// put writes b. The deadline is renewed as long as the client takes something.
 func (l *streamLine) put(b []byte, timeout time.Duration) error {
 	for len(b) > 0 {
 		if timeout > 0 {
@@ -170,9 +169,6 @@ func (l *streamLine) put(b []byte, timeout time.Duration) error {
 		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			return err
 		}
-	}
-	if timeout > 0 {
-		_ = l.stream.SetWriteDeadline(time.Time{}) // it may have ended behind a close frame
 	}
 	return nil
 }
