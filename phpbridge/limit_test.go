@@ -71,3 +71,17 @@ func TestTimeLimitOfAJobThatWaitedLongerThanIt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The signals that end a script do not reach the next one of its worker.
+func TestSoftStopIsOverWithItsScript(t *testing.T) {
+	p := testPool(t, func(o *Options) { o.Grace, o.MinWorkers, o.MaxWorkers = patience, 1, 1 })
+	over := script(t, `touch(__FILE__ . ".mark"); while (true);`)
+	over.Timeout = 50 * time.Millisecond
+	next := script(t, `$began = hrtime(true); usleep(200_000); echo hrtime(true) - $began >= 200_000_000 ? "slept" : "woken";`)
+	for range 3 {
+		serveOverLimit(t, p, over)
+		if got := body(t, run(t, p, next)); got != "slept" {
+			t.Fatalf("the next script was %s", got)
+		}
+	}
+}
