@@ -219,7 +219,7 @@ static void ephpm_register_variables(zval *array)
 	zend_hash_extend(Z_ARRVAL_P(array), SERVER_VARIABLES, false);
 	register_environment(array);
 	while (ephpm_variable_next_env(&e)) {
-		php_register_variable_safe(e.name, (char *)e.value, e.value_len, array);
+		register_variable(&e, e.value, e.value_len, array);
 	}
 	while (ephpm_variable_next(&v)) {
 		size_t len = v.value_len;
