@@ -12,7 +12,7 @@
 // bottom up: arena.go and runs.go give out that memory, table.go finds keys in
 // it, store.go, evict.go and sweep.go decide what stays, and string.go, hash.go,
 // counter.go, key.go, expire.go, lock.go and wait.go are what callers want.
-// snapshot.go writes it all to a file.
+// stats.go has the counts, snapshot.go writes it all to a file.
 //
 // A Server lets clients of Redis reach Stores: serve.go and client.go keep the
 // connections, which loop.go answers many at a time and park.go moves there and
