@@ -40,7 +40,7 @@
 //	scripts_test, php_behaviour_test           order of a request's end, fibers, buffers
 //	uploads_test, runtime_bodies_test          bodies, files, limits, slow senders
 //	runtime_env_test, php_runtime_env_test     environment, ini, preload
-//	opcache_test                               the cache of scripts, emptied under load
+//	opcache_test                               the cache of scripts: shared, looked at anew, emptied under load
 //	sessions_test, kv_php_test                 what outlives a request
 //	limits_test, runtime_stuck_test            time, soft stop, locks, backtraces
 //	php_memory_test                            memory_limit

@@ -29,13 +29,7 @@ func nameOver(t *testing.T, addr, sni string) string {
 // files change.
 func TestHTTP3ShowsTheSameCertificates(t *testing.T) {
 	t.Parallel()
-	ca, dirs := newAuthority(t), map[string]string{}
-	toml := ""
-	for _, name := range []string{"default.test", "a.test", "wild.test"} {
-		dirs[name] = t.TempDir()
-		ca.issue(dirs[name], name)
-		toml += siteTOML(t, name, dirs[name])
-	}
+	ca, dirs, toml := certifiedSites(t)
 	a := startApp(t, appOptions{TOML: toml})
 	_, port, err := net.SplitHostPort(a.waitLog(`msg="HTTP/3 listening" addr="?(\S+?)"? `)[1])
 	if err != nil {

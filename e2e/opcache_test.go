@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -133,5 +134,55 @@ func TestOPcacheThatIsFullIsEmptied(t *testing.T) {
 	}
 	if log := a.Log(); strings.Contains(log, "worker died") || strings.Contains(log, "PHP message") {
 		t.Errorf("the log says:\n%s", log)
+	}
+}
+
+func TestOPcacheIsOnAndShared(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML: "[php]\nworkers = 2\nmin_workers = 2\nini_overrides = [[\"opcache.file_update_protection\", \"0\"]]\n",
+		Files: map[string]string{
+			"first.php": `<?php require 'part.php'; file_get_contents($_GET['gate']); echo getmypid();`,
+			"part.php":  `<?php`,
+			"second.php": `<?php
+				$status = opcache_get_status();
+				echo json_encode([
+					'pid' => getmypid(), 'on' => $status['opcache_enabled'],
+					'cached' => opcache_is_script_cached(__DIR__ . '/first.php') && opcache_is_script_cached(__DIR__ . '/part.php'),
+				]);`,
+		}})
+	a.waitLog(`msg="PHP started" version=\S+ opcache=true`)
+	g := newGate(t)
+	answer := a.later(a.request("GET", "/first.php?gate="+g.path, ""))
+	g.wait()
+	// The other worker has never compiled what the first did.
+	_, body := a.get("/second.php")
+	g.open()
+	_, first := answer.wait()
+	var got struct {
+		PID        json.Number
+		On, Cached bool
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatalf("%q: %v", body, err)
+	}
+	if got.PID.String() == first {
+		t.Fatalf("one worker ran both, %s", first)
+	}
+	if !got.On || !got.Cached {
+		t.Errorf("%s, want OPcache on, with what another worker compiled", body)
+	}
+}
+
+func TestScriptThatChangesIsCompiledAnew(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, appOptions{
+		TOML:  "[php]\nini_overrides = [[\"opcache.revalidate_freq\", \"0\"]]\n",
+		Files: map[string]string{"index.php": `<?php echo "one";`}})
+	for _, word := range []string{"one", "two words", "three of them"} {
+		writeFiles(t, a.options.Root, map[string]string{"index.php": `<?php echo "` + word + `";`})
+		if err := wantBody(a.request("GET", "/", ""), word); err != nil {
+			t.Error(err)
+		}
 	}
 }

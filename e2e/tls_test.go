@@ -264,13 +264,7 @@ func TestTLSConfigurationErrors(t *testing.T) {
 
 func TestSitesHaveTheirOwnCertificates(t *testing.T) {
 	t.Parallel()
-	ca, dirs := newAuthority(t), map[string]string{}
-	toml := ""
-	for _, name := range []string{"default.test", "a.test", "wild.test"} {
-		dirs[name] = t.TempDir()
-		ca.issue(dirs[name], name)
-		toml += siteTOML(t, name, dirs[name])
-	}
+	ca, _, toml := certifiedSites(t)
 	a := startApp(t, appOptions{TOML: toml})
 	for sni, want := range map[string]string{
 		"a.test": "a.test", "A.test": "a.test", "x.wild.test": "wild.test", "other.test": "default.test", "": "default.test",
@@ -293,6 +287,19 @@ func TestSitesHaveTheirOwnCertificates(t *testing.T) {
 			t.Errorf("%s: %s %q, want the page of a.test", resp.Proto, resp.Status, body)
 		}
 	}
+}
+
+// certifiedSites issues certificates for default.test, a.test and wild.test, each in a
+// directory of dirs, and has a site for each in toml.
+func certifiedSites(t *testing.T) (ca *authority, dirs map[string]string, toml string) {
+	t.Helper()
+	ca, dirs = newAuthority(t), map[string]string{}
+	for _, name := range []string{"default.test", "a.test", "wild.test"} {
+		dirs[name] = t.TempDir()
+		ca.issue(dirs[name], name)
+		toml += siteTOML(t, name, dirs[name])
+	}
+	return ca, dirs, toml
 }
 
 // siteTOML makes a site of its own certificate. The first also is the server's.

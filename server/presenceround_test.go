@@ -44,18 +44,23 @@ func TestComingAndGoingBetweenRounds(t *testing.T) {
 	p.wantEmpty()
 }
 
+// crowd has n users come into the lobby.
+func (p *party) crowd(n int, options ...string) []*guest {
+	guests := make([]*guest, n)
+	for i := range guests {
+		guests[i] = p.guest()
+		p.join(guests[i], "lobby", append([]string{"user", fmt.Sprint(i)}, options...)...)
+	}
+	return guests
+}
+
 // The members of a crowd are told in a few frames, however many come, and each knows in
 // the end who is there.
 func TestCrowdComesInAFewFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const crowd = 350
 		p := newParty(t, 64<<20)
-		var guests []*guest
-		for i := range crowd {
-			g := p.guest()
-			guests = append(guests, g)
-			p.join(g, "lobby", "user", fmt.Sprint(i), "list", fmt.Sprint(maxList))
-		}
+		guests := p.crowd(crowd, "list", fmt.Sprint(maxList))
 		time.Sleep(time.Second)
 		truth, total := p.truth("lobby"), 0
 		for i, g := range guests {
@@ -83,12 +88,7 @@ func TestCrowdLeavesInAFewFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const crowd = 2000
 		p := newParty(t, 64<<20)
-		var guests []*guest
-		for i := range crowd {
-			g := p.guest()
-			guests = append(guests, g)
-			p.join(g, "lobby", "user", fmt.Sprint(i))
-		}
+		guests := p.crowd(crowd)
 		stays := guests[0]
 		time.Sleep(time.Second)
 		stays.read()
